@@ -12,7 +12,8 @@
 /* True for an item of the file or of a band that a person or a program set. */
 bool tess_gdal_is_tag(const char *item)
 {
-    static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_"};
+    static const char *const left_out[] = {"STATISTICS_", "TIFFTAG_MINSAMPLE", "TIFFTAG_MAXSAMPLE", "EXIF_",
+                                           "METADATATYPE="}; /* the last one promises IMD or IMAGERY */
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         if (strncmp(item, left_out[i], strlen(left_out[i])) == 0)
             return false;
@@ -107,6 +108,17 @@ void tess_gdal_find_maximum(GDALDatasetH dataset, const char *path, tess_image_i
     info->full_scale = fmin(maximum, info->full_scale);
 }
 
+/* GDAL reads side files of satellites' scenes into domains of its own, and METADATATYPE says whose they are. A TIFF may have
+ * such domains itself; those are tags. */
+static bool has_satellite(GDALDatasetH dataset, bool tiff)
+{
+    char **facts = tess_gdal.GDALGetMetadata(dataset, "IMD"),
+         **summary = tess_gdal.GDALGetMetadata(dataset, "IMAGERY");
+    if (!(facts && *facts) && !(summary && *summary))
+        return false;
+    return !tiff || tess_gdal.GDALGetMetadataItem(dataset, "METADATATYPE", NULL) != NULL;
+}
+
 void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
 {
     const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset));
@@ -124,6 +136,8 @@ void tess_gdal_says(GDALDatasetH dataset, tess_image_info *info)
         info->says |= TESS_SAYS_RATIONAL;
     if (strcmp(driver, "GTiff") == 0 && has_tags(dataset, tess_gdal.GDALGetDescription(dataset)))
         info->says |= TESS_SAYS_TAGS;
+    if (has_satellite(dataset, strcmp(driver, "GTiff") == 0))
+        info->says |= TESS_SAYS_SATELLITE;
     int given = FALSE;
     info->scale = tess_gdal.GDALGetRasterScale(tess_gdal.GDALGetRasterBand(dataset, 1), &given);
     info->scale = given ? info->scale : 1;

@@ -52,7 +52,8 @@ typedef enum tess_says {
     TESS_SAYS_RATIONAL = 1 << 17, /* rational polynomials (RPC) */
     TESS_SAYS_PROFILE = 1 << 18,  /* found by a writer: a colour profile */
     TESS_SAYS_CODES = 1 << 19,    /* the same: numbers of a PNG's colour space (cICP) */
-    TESS_SAYS_GAMMA = 1 << 20     /* the same: gamma and primaries of a PNG, if they are unusual */
+    TESS_SAYS_GAMMA = 1 << 20,    /* the same: gamma and primaries of a PNG, if they are unusual */
+    TESS_SAYS_SATELLITE = 1 << 21 /* facts of a satellite's scene in a file beside it (NAME.IMD and others) */
 } tess_says;
 
 typedef struct tess_image_info {

@@ -21,6 +21,7 @@ static const struct {
              {TESS_SAYS_NAMES, "band names"},
              {TESS_SAYS_CATEGORIES, "category names"},
              {TESS_SAYS_TAGS, "tags"},
+             {TESS_SAYS_SATELLITE, "satellite metadata of its side file (domains IMD, IMAGERY)"},
              {TESS_SAYS_FIELDS, "other fields of the ENVI header"},
              {TESS_SAYS_WHITE, "meaning of 0 as white (so the result is a negative)"},
              {TESS_SAYS_CHROMA, "full resolution of the colours (4:2:0 is written)"},

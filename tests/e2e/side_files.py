@@ -204,12 +204,30 @@ def check_limits(bench):
                         f"{most} descriptors, {target}: {leftovers(folder)}, {result}")
 
 
+def check_satellite(bench):
+    """Facts of a satellite's scene in a file beside it are not carried, and not promised."""
+    image = (100 + 50 * np.sin(np.arange(40 * 48).reshape(40, 48) / 30)).astype(np.uint8)
+    source = bench.path("scene.tif")
+    write_tiff(source, image)
+    bench.path("scene.IMD").write_text('version = "28.4";\nBEGIN_GROUP = IMAGE_1\n\tsatId = "WV02";\n\tcloudCover = 0.012;\n'
+                                       "\tfirstLineTime = 2020-05-06T10:11:12.000000Z;\nEND_GROUP = IMAGE_1\nEND;\n")
+    for suffix in (".tif", ".png"):
+        target = bench.path(f"scene-out{suffix}")
+        result = bench.run("denoise", source, target, "--sigma", "0.02", "--json", "-")
+        lost = result.record["denoise"]["files"][0].get("lost", "") if result.status == 0 else str(result)
+        bench.check("satellite metadata" in lost and "satellite metadata" in result.err, f"{suffix}: named as lost: {lost!r}, {result.err.strip()!r}")
+        bench.check(b"METADATATYPE" not in target.read_bytes(), f"{suffix}: does not point to it")
+    bench.path("scene.IMD").unlink()
+    lost = bench.record("denoise", source, bench.path("scene-out.tif"), "--sigma", "0.02")["denoise"]["files"][0].get("lost", "")
+    bench.check(lost == "", f"without the side file nothing is lost: {lost}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
         bench.finish() if bench.failures else skip("TIFF needs GDAL")
     write_safetensors(bench.path("gray.safetensors"), dncnn(channels=1, depth=3, width=16))
-    for check in (check_records, check_stale, check_nodata, check_pipes, check_limits):
+    for check in (check_records, check_stale, check_nodata, check_pipes, check_limits, check_satellite):
         check(bench)
     bench.finish()
 
