@@ -125,5 +125,7 @@ bench.check("3 file(s) have a format that is only read" in run.err, f"and a note
 run = bench.run("denoise", folder, made, "--memory", "300M", "--json", "-", "--skip-existing", "--quiet")
 done = [entry["name"] for entry in run.record["denoise"]["files"] if not entry.get("skipped")]
 bench.check(done == ["a.png"] and (made / "a.png").stat().st_size > 0, f"an empty file is no result: {done}")
+run = bench.run("denoise", folder, made, "--memory", "300M", "--skip-existing")
+bench.check(run.status == 0 and run.out.split() == "skipped 4 file(s) whose output is there".split(), f"with nothing to do no figures are printed: {run.out!r}")
 
 bench.finish()

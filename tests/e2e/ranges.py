@@ -1,7 +1,7 @@
 """ranges.py PROGRAM: samples that float32 would round, samples far outside a range, bands without noise, axes of noise maps."""
 import sys
 
-from support import Bench, np, psnr
+from support import Bench, dncnn, np, psnr, write_safetensors
 
 SIGMA = 0.05
 bench = Bench(sys.argv[1])
@@ -105,6 +105,12 @@ result, entry, said = written(bright.astype(np.float32), ".png", "--range", "0,1
 bench.check(entry["cut_off"] == 0 and "cut off" not in said, f"nothing is, with a range that holds them: {entry}")
 result, entry, said = written(np.clip(3 * clean - 1, 0, 1).astype(np.float32) + 0.02 * random.standard_normal(clean.shape).astype(np.float32), ".png")
 bench.check(entry["cut_off"] < 0.001 and "cut off" not in said, f"noise beyond black and white is no loss: {entry}")
+if gdal:  # a network that goes beyond white is no reason for another range: no sample of the input is outside
+    model = write_safetensors(bench.path("beyond.safetensors"), dncnn(channels=1, depth=3, width=16))
+    checker = (np.kron(np.indices((8, 8)).sum(0) % 2, np.ones((8, 8))) * 65535).astype(np.uint16)
+    for options in ((), ("--range", "0,65535")):
+        result, entry, said = written(checker, ".jpg", "--model", model, *options)
+        bench.check(entry["cut_off"] > 0.001 and "cut off" not in said, f"{options}: beyond white by the network: {entry}, {said}")
 
 # --- axes -------------------------------------------------------------------------------------------------------------
 

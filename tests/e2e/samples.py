@@ -115,7 +115,9 @@ def check_ranges(t):
         t.check(np.array_equal(same, large), f"{words}: the input, to the last bit")
     bands = np.stack([400 + 100 * t.image, 0.5 * t.image, t.image, t.image, t.image], -1)
     np.save(t.path("bands.npy"), bands[..., :4].astype(np.float32))
-    t.bench.check_refused(t.bench.run("denoise", t.path("bands.npy"), t.path("no.npy")), 2, "different ranges", "band 2")
+    t.bench.check_refused(t.bench.run("denoise", t.path("bands.npy"), t.path("no.npy")), 2, "different ranges", "band 2", "(array[..., N - 1] in Python)")
+    np.save(t.path("planes.npy"), np.ascontiguousarray(bands[..., :4].transpose(2, 0, 1)).astype(np.float32))
+    t.bench.check_refused(t.bench.run("denoise", t.path("planes.npy"), t.path("no.npy"), "--axes", "CHW"), 2, "different ranges", "(array[N - 1] in Python)")
     pair = np.stack([t.clean, t.clean], -1) + np.random.default_rng(2).standard_normal((*t.clean.shape, 2)) * [0.02, 0.12]
     result, entry = t.run(pair.astype(np.float32), sigma=None)
     errors = [psnr(result[..., c], t.clean) for c in range(2)]

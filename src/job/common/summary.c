@@ -301,6 +301,13 @@ static void say_info(tess_summary *w, const tess_json *info)
              tess_json_get_string(calibration, "path", ""));
 }
 
+/* Whether all files were skipped, so that nothing was planned or measured. */
+static bool is_idle(const tess_json *record)
+{
+    const int64_t skipped = tess_json_get_int(tess_json_get(record, "denoise"), "skipped", 0);
+    return skipped > 0 && skipped == tess_json_get_int(tess_json_get(record, "input"), "files", 0);
+}
+
 tess_status tess_record_summary(tess_context *context, const char *record, char **text)
 {
     *text = NULL;
@@ -308,8 +315,8 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     TESS_TRY(tess_json_parse(record, strlen(record), &json, &context->error));
     tess_summary w = {.size = strlen(record) + 8192};
     w.text = tess_small_alloc(w.size, 1);
-    const bool own =
-        tess_json_get(json, "train") || tess_json_get(json, "fill") || tess_json_get(json, "detect");
+    const bool own = tess_json_get(json, "train") || tess_json_get(json, "fill") ||
+                     tess_json_get(json, "detect") || is_idle(json);
     tess_say_training(&w, json);
     tess_say_filling(&w, json);
     tess_say_detecting(&w, json);

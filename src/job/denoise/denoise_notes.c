@@ -108,6 +108,10 @@ static void report_cut_off(const tess_denoise_settings *settings, const tess_den
     const tess_scale *shown = &file->shown;
     if (!file->done || file->cut_off <= MUCH)
         return;
+    /* Else the network alone goes beyond white or black, which no range and no other type of integers keeps. */
+    if (!(tess_denoise_sample_of(file, look->low) < shown->low ||
+          tess_denoise_sample_of(file, look->high) > shown->high))
+        return;
     const double low = tess_denoise_sample_of(file, look->outliers ? look->bulk_low : look->low),
                  high = tess_denoise_sample_of(file, look->outliers ? look->bulk_high : look->high);
     tess_note(

@@ -148,12 +148,15 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
     }
     if (look->high - look->low <= ALIKE * least || is_photograph(s, file))
         return TESS_OK;
+    const char *one_band = !tess_axes_name(file->info.axes)[0] ? "gdal_translate -b N"
+                           : file->info.axes == TESS_AXES_CHW  ? "array[N - 1] in Python"
+                                                               : "array[..., N - 1] in Python";
     return tess_fail(
         error, TESS_BAD_OPTION,
         "%s: its bands have different ranges: samples go from %s to %s, those of band %lld from %s to "
-        "%s; denoise them one by one (gdal_translate -b N), or give `range` LOW,HIGH if they have one unit",
+        "%s; denoise them one by one (%s), or give `range` LOW,HIGH if they have one unit",
         file->input, words_of(file, look->low).text, words_of(file, look->high).text, (long long)at + 1,
-        words_of(file, look->channel_low[at]).text, words_of(file, look->channel_high[at]).text);
+        words_of(file, look->channel_low[at]).text, words_of(file, look->channel_high[at]).text, one_band);
 }
 
 /* A given sigma would be a fraction of a span that the user has not seen, so it is refused. */
