@@ -18,6 +18,8 @@ static const double LEAST_NOISE = 0.005;
  * has, by the first ratio, the noise grows towards low frequencies, and is taken to grow once more by the root of that
  * ratio, up to the second: within a third of the truth for noise of 1.5 to 8 of 255 in photographs of quality 80 to 95. */
 static const double CORRELATED = 1.25, MOST_RISE = 2;
+/* of the least noise: the means of pictures without noise have texture up to this */
+static const double TEXTURE = 1.25;
 /* ratio of the largest to the least level: less is within the error of the estimates */
 static const double DIFFER = 1.25;
 
@@ -81,8 +83,9 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
         return TESS_OK;
     if (sure == TESS_NOISE_ROUGH && tess_noise_bytes(&half) > 0) {
         TESS_TRY(level_of(p, w, i, shape, 2, memory, &coarse, &again, error));
-        if (coarse > CORRELATED * *level)
-            *level = coarse * fmin(sqrt(coarse / fmax(*level, 1e-30)), MOST_RISE);
+        const double risen = coarse * fmin(sqrt(coarse / fmax(*level, 1e-30)), MOST_RISE);
+        if (coarse > CORRELATED * *level && risen > TEXTURE * LEAST_NOISE * p->high)
+            *level = risen;
     }
     *level = fmax(*level, LEAST_NOISE * p->high);
     *confidence = sure < *confidence ? sure : *confidence;
