@@ -55,7 +55,7 @@ orbit = 2 * math.pi * np.arange(views) / views
 s, c, zero, one = np.sin(orbit), np.cos(orbit), np.zeros(views), np.ones(views)
 vectors = np.stack([2 * size * s, -2 * size * c, zero, -size * s, size * c, zero, 1.5 * c, 1.5 * s, zero, zero, zero, 1.5 * one], 1)
 save("vectors.npy", vectors)
-cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [size] * 3, "measurement": "views.npy", "noise": 0.01, "range": [0, 1]}
+cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [size] * 3, "measurement": "views.npy", "noise": 0.01, "range": [0, 1], "resample": False}
 record, again = run("b.npy", "--problem", problem_file(cone), *few)
 y = np.load(bench.path("views.npy"))
 if record and same:

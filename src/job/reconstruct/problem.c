@@ -237,6 +237,7 @@ void tess_problem_clear(tess_problem *p)
     tess_small_free(p->name);
     tess_small_free(p->angles);
     tess_small_free(p->vectors);
+    tess_small_free(p->detector_grid);
     tess_small_free(p->centres);
     tess_small_free(p->dead);
     tess_small_free(p->zingers);

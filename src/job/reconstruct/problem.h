@@ -37,6 +37,12 @@ typedef struct tess_zinger {
     float value;
 } tess_zinger;
 
+/* The detector of a view that the solver sees (detector_grid.h): its first edges and its pixels' sides, in pixels of the
+ * file. */
+typedef struct tess_detector_grid {
+    double first_row, row_step, first_column, column_step;
+} tess_detector_grid;
+
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
@@ -44,6 +50,10 @@ typedef struct tess_problem {
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
     int64_t rows, columns;                  /* of the detector; a sinogram has 1 row */
+    int64_t file_rows, file_columns;        /* of the views as they are read */
+    tess_detector_grid
+        *detector_grid; /* of each view, if the views are resampled; owned; NULL: they are not */
+    bool keep_detector; /* they must not be */
     /* 3-D: 12 numbers per view, in voxels unless as_published; owned */
     double *vectors;
     bool parallel;             /* 3-D: the rays are parallel */

@@ -25,7 +25,7 @@ typedef struct fields {
 static tess_status average(tess_views *v, const char *path, const tess_problem *p, int64_t full_rows,
                            float *view, float *sum, tess_error *error)
 {
-    const int64_t columns = p->columns;
+    const int64_t columns = p->file_columns;
     const tess_views_info *is = tess_views_about(v);
     const bool image = is->rows == 1 && full_rows > 1 && is->views == full_rows;
     if (is->columns != columns || (!image && is->rows != full_rows))
@@ -57,7 +57,7 @@ static tess_status read_field(const char *path, double value, const tess_problem
                               float *view, float *sum, tess_error *error)
 {
     if (!path) {
-        for (int64_t i = 0; i < p->rows * p->columns; i++)
+        for (int64_t i = 0; i < p->file_rows * p->file_columns; i++)
             sum[i] = (float)value;
         return TESS_OK;
     }
@@ -91,7 +91,7 @@ static double median_light(const fields *f)
 static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *view, fields *f,
                                tess_error *error)
 {
-    f->samples = p->rows * p->columns;
+    f->samples = p->file_rows * p->file_columns;
     TESS_TRY(tess_block_alloc(p->memory, &f->block, TESS_MEM_HOST, tess_problem_field_bytes(p), error));
     f->flat = f->block.data;
     f->dark = f->flat + f->samples;
@@ -112,7 +112,7 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
 
 size_t tess_problem_field_bytes(const tess_problem *p)
 {
-    return p->counts ? 2 * (size_t)(p->rows * p->columns) * sizeof(float) : 0;
+    return p->counts ? 2 * (size_t)(p->file_rows * p->file_columns) * sizeof(float) : 0;
 }
 
 /* NaN where "flat" is hardly above "dark", which is a dead pixel. */
@@ -146,7 +146,7 @@ static tess_status each(const tess_problem *p, tess_views *v, const fields *f, f
     int64_t lost = 0;
     for (int64_t k = 0; k < p->count + p->lost_count; k++) {
         TESS_TRY(tess_views_next(v, is->rows > 1 ? p->row : -1, values, error));
-        tess_bad_values_count(&bad, k, values, p->rows * p->columns);
+        tess_bad_values_count(&bad, k, values, p->file_rows * p->file_columns);
         if (lost < p->lost_count && p->lost[lost] == k) {
             lost++;
             continue;
@@ -175,7 +175,7 @@ tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t
     if (status == TESS_OK) {
         const tess_views_info *is = tess_views_about(v);
         const int64_t rows = p->row >= 0 ? 1 : is->rows;
-        if (is->views != p->count + p->lost_count || rows != p->rows || is->columns != p->columns)
+        if (is->views != p->count + p->lost_count || rows != p->file_rows || is->columns != p->file_columns)
             status = tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again",
                                p->measurement);
         else if (p->counts)

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/rng.h"
+#include "job/reconstruct/detector_grid.h"
 #include "job/reconstruct/finite.h"
 #include "job/reconstruct/resize.h"
 #include "job/reconstruct/shadow.h"
@@ -216,6 +217,7 @@ typedef struct view_target {
     const tess_problem *problem;
     tess_workspace *workspace;
     tess_shadow *shadow; /* of a sinogram; NULL: none */
+    const tess_detector_resampler *resampler;
 } view_target;
 
 /* Copies a view of a scan to the device. */
@@ -224,9 +226,9 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
     const view_target *target = user;
     const tess_problem *p = target->problem;
     tess_device *device = target->workspace->engine->device;
-    const int64_t samples = p->rows * p->columns;
+    const int64_t samples = p->rows * p->columns, read = p->file_rows * p->file_columns;
     const float unit = (float)tess_problem_measured_unit(p);
-    for (int64_t i = 0; i < samples; i++) {
+    for (int64_t i = 0; i < read; i++) {
         values[i] /= unit;
         if (!isfinite(values[i]))
             return tess_fail(
@@ -237,8 +239,13 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
     }
     if (target->shadow)
         tess_shadow_add(target->shadow, view, values);
-    device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, values,
-                         (size_t)samples * sizeof *values, NULL);
+    float *seen = values;
+    if (p->detector_grid) {
+        seen = target->workspace->host.rows[0];
+        tess_detector_resample(target->resampler, view, values, seen);
+    }
+    device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, seen,
+                         (size_t)samples * sizeof *seen, NULL);
     return device->streams->sync(device, NULL, error);
 }
 
@@ -267,9 +274,12 @@ static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *err
     const bool looked_at = p->physics == TESS_PHYSICS_RADON;
     if (looked_at)
         TESS_TRY(tess_shadow_open(p, &shadow, error));
-    view_target target = {p, w, looked_at ? &shadow : NULL};
-    const tess_status status =
-        tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &target, error);
+    tess_detector_resampler resampler;
+    view_target target = {p, w, looked_at ? &shadow : NULL, &resampler};
+    tess_status status = tess_detector_resampler_open(p, &resampler, error);
+    if (status == TESS_OK)
+        status = tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &target, error);
+    tess_detector_resampler_close(&resampler);
     if (looked_at)
         p->edge = tess_shadow_edge(&shadow);
     tess_shadow_close(&shadow);

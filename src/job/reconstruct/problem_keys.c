@@ -22,7 +22,7 @@ static const struct {
              {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},  {"axis", RADON},
              {"row", RADON},      {"rotation", RADON},  {"spacing", SCAN},  {"counts", SCAN},
              {"flat", SCAN},      {"dark", SCAN},       {"boundary", BLUR}, {"kernel", BLUR},
-             {"kernels", BLUR},   {"axes", BLUR},       {"gains", BLUR}};
+             {"kernels", BLUR},   {"axes", BLUR},       {"gains", BLUR},    {"resample", VOLUME}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static tess_status unknown(const char *path, const char *key, int kind, tess_error *error)

@@ -192,8 +192,8 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
     const tess_json *size = tess_json_get(json, "size");
     p->physics = TESS_PHYSICS_RADON;
     p->circle = tess_json_get_bool(json, "circle", true);
-    p->rows = 1;
-    p->columns = is.columns;
+    p->rows = p->file_rows = 1;
+    p->columns = p->file_columns = is.columns;
     p->height = p->width = tess_json_as_whole(size, is.columns);
     p->channels = 1;
     TESS_TRY(tess_problem_read_spacing(path, json, "a pixel, of the detector and of the image", p, error));

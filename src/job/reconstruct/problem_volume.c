@@ -63,6 +63,10 @@ static tess_status read_sizes(const char *path, const tess_json *json, tess_prob
                              "%s: needs \"volume\": [depth, height, width], three numbers from 1 to %d", path,
                              MOST_SIDE);
     }
+    const tess_json *resample = tess_json_get(json, "resample");
+    if (resample && !tess_json_is_bool(resample))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"resample\" must be true or false", path);
+    p->keep_detector = !tess_json_as_bool(resample, true);
     return tess_problem_read_spacing(path, json, "a voxel, in the units of the vectors", p, error);
 }
 
@@ -75,8 +79,8 @@ tess_status tess_problem_read_volume(const char *path, const tess_json *json, te
     TESS_TRY(read_sizes(path, json, p, error));
     p->physics = TESS_PHYSICS_CONE;
     p->channels = 1;
-    p->rows = info.rows;
-    p->columns = info.columns;
+    p->rows = p->file_rows = info.rows;
+    p->columns = p->file_columns = info.columns;
     TESS_TRY(tess_problem_read_counts(path, json, p, &info, error));
     TESS_TRY(tess_problem_find_faults(p, error));
     return tess_shadow3_misses(p) ? tess_problem_look_around(p, error) : TESS_OK;

@@ -10,6 +10,7 @@
 #include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
+#include "job/reconstruct/detector_grid.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
 #include "job/reconstruct/reconstruct_choose.h"
@@ -77,7 +78,14 @@ static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_erro
 {
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_problem_describe(memory, s, &job->problem, error));
+    TESS_TRY(tess_detector_grid_choose(&job->problem, error));
     const tess_problem *p = &job->problem;
+    if (p->detector_grid)
+        tess_note(&s->common, TESS_NOTE_DETAIL,
+                  "%s: views of %lld x %lld pixels are resampled to %lld x %lld, so that rows lie before "
+                  "slices and pixels are not smaller than voxels; \"resample\": false keeps them",
+                  p->measurement, (long long)p->file_rows, (long long)p->file_columns, (long long)p->rows,
+                  (long long)p->columns);
     if (p->bare_integers)
         tess_note(
             &s->common, TESS_NOTE_WARNING,

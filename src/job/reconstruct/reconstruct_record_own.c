@@ -86,6 +86,12 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         if (p->margin[1])
             tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
     }
+    if (p->detector_grid) {
+        tess_json *detector = tess_json_array();
+        tess_json_append_int(&detector, p->rows);
+        tess_json_append_int(&detector, p->columns);
+        tess_json_set(own, "resampled_to", detector);
+    }
     if (p->outside > 0)
         add_outside(own, p);
     if (ran && tess_problem_truncated(p))
@@ -103,7 +109,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
         tess_json_set_double(own, "starved_share",
-                             (double)p->starved / ((double)p->count * (double)(p->rows * p->columns)));
+                             (double)p->starved /
+                                 ((double)p->count * (double)(p->file_rows * p->file_columns)));
     }
     tess_json_set_string(own, "range_from", ranges[p->range_from]);
     if (p->range_from == TESS_RANGE_FROM_DATA && !ran)
