@@ -284,7 +284,7 @@ tess_status tess_statistics_fit_images(tess_statistics *s, const tess_pixel_set 
                                        int64_t end, int node, tess_error *error)
 {
     tess_status status = TESS_OK;
-    if (end == image + 1 && tess_statistics_together(s, set) == 1)
+    if (end == image + 1 && tess_statistics_together(s, set, image, end) == 1)
         return tess_statistics_fit_image(s, set, image, node, error);
     const int64_t own = tess_statistics_own_image(s, image, end);
     s->own = true;
@@ -298,7 +298,7 @@ tess_status tess_statistics_fit_images(tess_statistics *s, const tess_pixel_set 
 static tess_status gather_each(tess_statistics *s, const tess_pixel_set *set, const pass *p, int node,
                                tess_error *error)
 {
-    const int64_t step = tess_statistics_together(s, set);
+    const int64_t step = tess_statistics_together(s, set, 0, set->images);
     for (int64_t image = 0; image < set->images; image += step) {
         const int64_t end = tess_min_i64(image + step, set->images);
         if (p->count)

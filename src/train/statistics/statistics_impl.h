@@ -82,8 +82,10 @@ tess_status tess_statistics_agree(tess_statistics *s, tess_status mine, tess_err
 /* This rank's blocks of images [image, end). */
 tess_pixel_walk tess_statistics_walk(const tess_statistics *s, const tess_pixel_set *set, int64_t image,
                                      int64_t end);
-/* How many images are worked on at the same time: one, by all ranks, or one by each rank, if each image is one block. */
-int64_t tess_statistics_together(const tess_statistics *s, const tess_pixel_set *set);
+/* How many of the images [image, end) are worked on at the same time: one, by all ranks, or one by each rank, if each of them
+ * is one block. */
+int64_t tess_statistics_together(const tess_statistics *s, const tess_pixel_set *set, int64_t image,
+                                 int64_t end);
 /* The rank's own image among those; -1: none. */
 int64_t tess_statistics_own_image(const tess_statistics *s, int64_t image, int64_t end);
 /* Rounds of the walk that has begun: in each, every rank has a block or none. */

@@ -26,13 +26,14 @@ tess_pixel_walk tess_statistics_walk(const tess_statistics *s, const tess_pixel_
         .set = set, .image = image, .end = end, .part = ranks > 1 ? s->dist->rank : 0, .parts = ranks};
 }
 
-int64_t tess_statistics_together(const tess_statistics *s, const tess_pixel_set *set)
+int64_t tess_statistics_together(const tess_statistics *s, const tess_pixel_set *set, int64_t image,
+                                 int64_t end)
 {
     const int ranks = tess_statistics_ranks(s);
     const tess_node *score = &s->plan->pipeline.nodes[tess_pipeline_score(&s->plan->pipeline)];
     if (tess_node_scope_of(score) == TESS_SCOPE_STREAM)
         return 1;
-    for (int64_t i = 0; i < set->images && ranks > 1; i++)
+    for (int64_t i = image; i < end && ranks > 1; i++)
         if (tess_pixel_stage_rows(&s->stage, &set->image[i]) < set->image[i].height)
             return 1;
     return ranks;

@@ -93,7 +93,7 @@ static tess_status begin_blocks(tess_statistics *s, const tess_score_task *task,
 
 static tess_status score_blocks(tess_statistics *s, const tess_score_task *task, tess_error *error)
 {
-    const int64_t own = tess_statistics_together(s, task->set) > 1
+    const int64_t own = tess_statistics_together(s, task->set, task->image, task->end) > 1
                             ? tess_statistics_own_image(s, task->image, task->end)
                             : task->image;
     const tess_status begun = begin_blocks(s, task, own, error);
@@ -189,7 +189,7 @@ static tess_status score_some(tess_statistics *s, const tess_score_task *task, t
 
 tess_status tess_statistics_run_scores(tess_statistics *s, const tess_score_task *task, tess_error *error)
 {
-    const int64_t step = tess_statistics_together(s, task->set);
+    const int64_t step = tess_statistics_together(s, task->set, task->image, task->end);
     tess_score_task some = *task;
     for (int64_t image = task->image; image < task->end; image += step) {
         some.image = image;
