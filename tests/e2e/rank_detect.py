@@ -63,7 +63,7 @@ class Job:
 
     def check(self, *counts, blocks=None):
         for ranks in counts:
-            status, out, err = self.launcher.run(ranks, self.program, *self.words, *self.targets("many"))
+            status, out, err = self.launcher.run(ranks, self.program, *self.words, *self.targets("many"), seconds=200)
             if not self.bench.check(status == 0 and out.count("measured") == 1, f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
                 continue
             record, files = self.read(), self.contents("many")
@@ -76,10 +76,12 @@ class Job:
 
 
 def check_bits(bench, launcher, program):
-    """A cube of four blocks of rows, and a folder of cubes that are one block each."""
+    """A cube of four blocks of rows, one of two, and a folder of cubes that are one block each."""
     image, truth = cube(1, 3500, 1024)
     np.save(bench.path("large.npy"), image)
     np.save(bench.path("large_truth.npy"), truth)
+    np.save(bench.path("medium.npy"), image[:1300])
+    np.save(bench.path("medium_truth.npy"), truth[:1300])
     folder, masks = bench.path("in"), bench.path("masks")
     folder.mkdir()
     masks.mkdir()
@@ -91,17 +93,17 @@ def check_bits(bench, launcher, program):
     np.save(masks / "several_mask.npy", np.stack([cube(20 + i, 25, 31)[1] for i in range(3)]))
     rx, end = {"kind": "rx", "eps": 1e-6}, [{"kind": "score_to_logit"}, {"kind": "false_alarm", "rate": 0.01}, {"kind": "metrics"}]
     saved, list_of = ("--save", "fitted.safetensors"), ("--detections", "found.csv")
-    of_large, of_folder = ("--truth", bench.path("large_truth.npy")), ("--truth", masks)
+    of_large, of_medium, of_folder = (("--truth", path) for path in (bench.path("large_truth.npy"), bench.path("medium_truth.npy"), masks))
     plain = Job(bench, launcher, program, [{"kind": "minmax"}, rx, {"kind": "quantile", "quantile": 0.9999}, {"kind": "metrics"}], "large.npy", *of_large,
                 outputs=(saved, list_of, ("--mask-out", "mask.png"), ("--overlay", "overlay.png")))
     plain.check(2, 3, 5, blocks=4)
     Job(bench, launcher, program, [{"kind": "zscore", **IMAGE}, {"kind": "sigmoid"}, {"kind": "pca", "components": 5}, {**rx, "trim": 2, "trims": 2}, *end],
-        "large.npy", *of_large, outputs=(saved,)).check(3)
+        "medium.npy", *of_medium, outputs=(saved,)).check(3)
     Job(bench, launcher, program, [{"kind": "minmax", **IMAGE}, {"kind": "pca", "components": 6}, rx, *end], "in", *of_folder, outputs=(saved, list_of)).check(2, 4, 9, blocks=8)
     Job(bench, launcher, program, [{"kind": "sigmoid"}, {**rx, **IMAGE}, *end[:2]], "in", outputs=(saved,)).check(3)
-    shutil.move(bench.path("large.npy"), folder / "2b.npy")
+    shutil.move(bench.path("medium.npy"), folder / "2b.npy")
     Job(bench, launcher, program, [{"kind": "zscore", **IMAGE}, rx, *end[:2]], "in", outputs=(saved, list_of)).check(3)
-    shutil.move(folder / "2b.npy", bench.path("large.npy"))
+    (folder / "2b.npy").unlink()
     Job(bench, launcher, program, [{"kind": "zscore"}, {**rx, "over": "stream", "warmup": 4, "every": 2}], "in").check(3)
     Job(bench, launcher, program, [{"kind": "rx", "over": "local", "eps": 1.0, "inner": 3, "outer": 5}], "in").check(2)
 

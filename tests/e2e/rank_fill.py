@@ -68,7 +68,7 @@ class Job:
 
     def check(self, *counts):
         for ranks in counts:
-            status, out, err = self.launcher.run(ranks, self.program, *self.words, *self.targets("many"))
+            status, out, err = self.launcher.run(ranks, self.program, *self.words, *self.targets("many"), seconds=200)
             self.bench.check(out.count("measured") == 1, f"{ranks} ranks: one voice: {out[:300]}")
             record = self.check_result(ranks, status, err)
             planned, measured = ((record or {}).get(k, {}).get("peak_bytes", {}).get("total", 0) for k in ("plan", "measured"))
@@ -105,7 +105,7 @@ def check_killed(bench, launcher, program):
             os.kill(pids[victim], how)
         status, out, err = launcher.end(process, 30)
         bench.check(status is not None and (status != 0) == journal.exists(), f"rank {victim} of {ranks}, {how.name}: {status} {err[:300]}")
-        bench.check(status == 0 or how == signal.SIGKILL or (status == 130 and len(said(err)) == 1 and "--resume" in said(err)[0]), f"{how.name}: says how to go on: {status} {said(err)}")
+        bench.check(status == 0 or how == signal.SIGKILL or (status in (1, 130) and len(said(err)) == 1 and "--resume" in said(err)[0]), f"{how.name}: says how to go on: {status} {said(err)}")
         if status == 0:
             break
     if journal.exists():
@@ -113,7 +113,7 @@ def check_killed(bench, launcher, program):
         bench.check(status == 1 and "other settings" in err, f"another seed: {status} {err[:300]}")
         status, out, err = launcher.run(3, program, *job.words, *job.targets("many"))
         bench.check(status == 1 and "finished tiles" in err and len(said(err)) == 1, f"without --resume: {status} {err[:300]}")
-        status, out, err = launcher.run(3, program, *job.words, *job.targets("many"), "--resume")
+        status, out, err = launcher.run(3, program, *job.words, *job.targets("many"), "--resume", seconds=200)
         for left in leftovers(bench.path("many")):  # of the rank that wrote the output
             shutil.rmtree(bench.path("many") / left, ignore_errors=True)
         record = job.check_result(3, status, err)
