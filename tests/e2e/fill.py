@@ -378,4 +378,5 @@ def main():
     return bench.finish()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -164,7 +164,7 @@ static inline float *pipeline_run_scores(pipeline_run *run, pixel_arrays *a, int
     float *scores = calloc((size_t)pixel_count(a, image), sizeof *scores);
     float *to[2] = {scores, (float *)(uintptr_t)a->image[image].width};
     const tess_status status =
-        tess_statistics_score(run->statistics, &set, image, pipeline_run_keep, to, &run->error);
+        tess_statistics_score(run->statistics, &set, image, image + 1, pipeline_run_keep, to, &run->error);
     CHECK_MSG(status == TESS_OK, "%s", run->error.text);
     return scores;
 }

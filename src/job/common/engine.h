@@ -101,6 +101,20 @@ tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_C
 /* Learns the rate of reading and packing weights, in seconds for so many values. */
 void tess_engine_learn_weights(tess_engine *engine, double seconds, double values);
 void tess_engine_unload(tess_engine *engine);
+/* Collective: fails if a rank has another hash than rank 0, of what it found out about its inputs. */
+tess_status tess_engine_same_inputs(tess_engine *engine, uint64_t hash, tess_error *error) TESS_MUST_CHECK;
+/* Collective: the least limit of all ranks, which plan with it. */
+tess_status tess_engine_share_limit(tess_engine *engine, uint64_t *limit, tess_error *error) TESS_MUST_CHECK;
+/* What a rank has measured; after sharing, the most of all ranks, but the sum of the last two. Collective. */
+typedef struct tess_engine_figures {
+    tess_mem_usage peak;
+    uint64_t resident, overhead;
+    double seconds;
+    int64_t units; /* of work or bytes, as the verb likes */
+    double operations;
+} tess_engine_figures;
+tess_status tess_engine_share_figures(tess_engine *engine, tess_engine_figures *figures,
+                                      tess_error *error) TESS_MUST_CHECK;
 /* Returns the memory that the device can give to this rank if no limit is set. */
 uint64_t tess_engine_free_limit(const tess_engine *engine);
 

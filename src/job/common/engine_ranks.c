@@ -43,3 +43,53 @@ tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_me
     TESS_TRY(tess_dist_agree(dist, tess_engine_open_on(engine, dist, memory, common, error), error));
     return tess_engine_compare(engine, error);
 }
+
+tess_status tess_engine_same_inputs(tess_engine *engine, uint64_t hash, tess_error *error)
+{
+    tess_dist *dist = engine->dist;
+    uint64_t first = hash;
+    int other = -1;
+    for (int r = 0; r < dist->size; r++) { /* few numbers: simpler than a gather */
+        uint64_t theirs = hash;
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        first = r == 0 ? theirs : first;
+        other = other < 0 && theirs != first ? r : other;
+    }
+    if (other < 0)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "rank %d (%s) does not see the same input files as rank 0 (%s); all ranks need the same "
+                     "folders",
+                     other, dist->places[other].host, dist->places[0].host);
+}
+
+tess_status tess_engine_share_limit(tess_engine *engine, uint64_t *limit, tess_error *error)
+{
+    uint64_t least = *limit;
+    for (int r = 0; r < engine->dist->size; r++) {
+        uint64_t theirs = *limit;
+        TESS_TRY(tess_dist_broadcast(engine->dist, r, &theirs, sizeof theirs, error));
+        least = theirs < least ? theirs : least;
+    }
+    *limit = least;
+    return TESS_OK;
+}
+
+tess_status tess_engine_share_figures(tess_engine *engine, tess_engine_figures *figures, tess_error *error)
+{
+    tess_engine_figures all = *figures;
+    all.units = 0;
+    all.operations = 0;
+    for (int r = 0; r < engine->dist->size; r++) {
+        tess_engine_figures theirs = *figures;
+        TESS_TRY(tess_dist_broadcast(engine->dist, r, &theirs, sizeof theirs, error));
+        tess_mem_usage_raise(&all.peak, &theirs.peak);
+        all.resident = theirs.resident > all.resident ? theirs.resident : all.resident;
+        all.overhead = theirs.overhead > all.overhead ? theirs.overhead : all.overhead;
+        all.seconds = theirs.seconds > all.seconds ? theirs.seconds : all.seconds;
+        all.units += theirs.units;
+        all.operations += theirs.operations;
+    }
+    *figures = all;
+    return TESS_OK;
+}

@@ -270,7 +270,7 @@ static tess_status plan(tess_denoise_job *job, tess_error *error)
     tess_engine *engine = &job->engine;
     const uint64_t asked = job->settings->common.memory_limit;
     uint64_t limit = asked ? asked : tess_engine_free_limit(engine);
-    TESS_TRY(tess_denoise_share_limit(job, &limit, error));
+    TESS_TRY(tess_engine_share_limit(engine, &limit, error));
     if (tess_denoise_in_strips(job))
         return tess_denoise_plan_strips(job, limit, error);
     const tess_status status = engine->dist->rank == 0 ? tess_denoise_plan(job, limit, error) : TESS_OK;

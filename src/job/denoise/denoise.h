@@ -312,9 +312,6 @@ tess_status tess_denoise_share(tess_denoise_job *job, tess_error *error) TESS_MU
 /* Rank 0's plan becomes the plan of all ranks. `mine` is the status of making it, on rank 0. */
 tess_status tess_denoise_share_plan(tess_denoise_job *job, tess_status mine,
                                     tess_error *error) TESS_MUST_CHECK;
-/* Lowers the limit to the least of all ranks. */
-tess_status tess_denoise_share_limit(tess_denoise_job *job, uint64_t *limit,
-                                     tess_error *error) TESS_MUST_CHECK;
 /* Sets the job's figures to the most of all ranks; with one rank, to its own. */
 tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 

@@ -61,19 +61,6 @@ tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error)
     return status;
 }
 
-tess_status tess_denoise_share_limit(tess_denoise_job *job, uint64_t *limit, tess_error *error)
-{
-    tess_dist *dist = job->engine.dist;
-    uint64_t least = *limit;
-    for (int r = 0; r < dist->size; r++) { /* few numbers: simpler than a gather */
-        uint64_t theirs = *limit;
-        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
-        least = theirs < least ? theirs : least;
-    }
-    *limit = least;
-    return TESS_OK;
-}
-
 typedef struct plan_parts {
     tess_mem_bytes planned;
     uint64_t planned_total, host_bytes;

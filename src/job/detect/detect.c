@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "job/common/context.h"
 #include "job/common/record.h"
+#include "job/common/voice.h"
 #include "job/detect/detect_job.h"
 
 void tess_detect_settings_init(tess_detect_settings *settings)
@@ -13,30 +14,48 @@ void tess_detect_settings_init(tess_detect_settings *settings)
     tess_common_init(&settings->common);
 }
 
-static tess_status detect(tess_context *context, const tess_detect_settings *settings, bool plan_only,
-                          char **record)
+/* On all ranks; only rank 0 keeps its record. */
+static tess_status run(tess_detect_job *job, tess_context *context, bool plan_only, char **record)
 {
     tess_error *error = &context->error;
-    *record = NULL;
-    TESS_TRY(tess_context_alone(context, "detect"));
-    tess_detect_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
-    if (!job)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a job");
-    job->settings = settings;
-    job->begin = tess_clock();
-    tess_status status = tess_detect_open(job, &context->memory, error);
-    if (status == TESS_OK && !plan_only) {
+    tess_dist *dist = context->dist;
+    TESS_TRY(tess_detect_open(job, context, error));
+    if (!plan_only) {
         tess_process_reset_peak();
         tess_memory_reset_peak(&context->memory);
         job->overhead = tess_process_resident();
-        status = tess_detect_run(job, error);
+        TESS_TRY(tess_detect_run(job, error));
     }
-    if (status == TESS_OK)
+    tess_status status = TESS_OK;
+    if (dist->rank == 0)
         status = tess_record_end(tess_detect_record(job, !plan_only), record, error);
-    if (status == TESS_OK && !plan_only)
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    if (!plan_only && dist->size == 1) /* ranks that share a host would disturb each other */
         tess_detect_learn(job, tess_clock() - job->begin);
+    return TESS_OK;
+}
+
+static tess_status detect(tess_context *context, const tess_detect_settings *given, bool plan_only,
+                          char **record)
+{
+    tess_error *error = &context->error;
+    tess_detect_settings settings = *given;
+    tess_voice voice;
+    *record = NULL;
+    tess_detect_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
+    tess_status status = job ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a job");
+    status = tess_dist_agree(context->dist, status, error);
+    if (status != TESS_OK) {
+        tess_small_free(job);
+        return status;
+    }
+    tess_voice_begin(&voice, context->dist, &settings.common);
+    job->settings = &settings;
+    job->begin = tess_clock();
+    status = run(job, context, plan_only, record);
     tess_detect_close(job);
     tess_small_free(job);
+    tess_voice_end(&voice);
     return status;
 }
 

@@ -119,19 +119,23 @@ tess_status tess_detect_choose(tess_detect_job *job, tess_error *error)
 {
     tess_work work = {0};
     tess_engine *engine = &job->engine;
-    job->stage = (tess_pixel_stage_settings){
-        .device = engine->device, .memory = engine->memory, .pool = engine->host, .stop = &engine->stop};
+    job->stage = (tess_pixel_stage_settings){.device = engine->device,
+                                             .memory = engine->memory,
+                                             .pool = engine->host,
+                                             .stop = &engine->stop,
+                                             .dist = engine->dist};
     if (job->fits)
         add_phase(job, fitted_set(job), true, &work);
     add_phase(job, &job->input.set, false, &work);
-    TESS_TRY(add_fresh(job, &work, error));
-    const tess_status status = tess_choice_settle(engine, &job->settings->common, &work, error);
+    tess_status status = tess_dist_agree(engine->dist, add_fresh(job, &work, error), error);
+    if (status == TESS_OK)
+        status = tess_choice_settle(engine, &job->settings->common, &work, error);
     tess_work_clear(&work);
     TESS_TRY(status);
     const bool fit_here = !job->fits || tess_choice_of_phase(engine, 0),
                score_here = tess_choice_of_phase(engine, job->fits);
     if (!fit_here || !score_here)
-        TESS_TRY(open_host(job, error));
+        TESS_TRY(tess_dist_agree(engine->dist, open_host(job, error), error));
     job->stage.device = score_here ? engine->device : job->host_device;
     job->fit_stage = job->stage;
     job->fit_stage.device = fit_here ? engine->device : job->host_device;

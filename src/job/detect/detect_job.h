@@ -3,6 +3,7 @@
 #define TESS_JOB_DETECT_JOB_H
 
 #include "base/temp.h"
+#include "job/common/context.h"
 #include "job/common/engine.h"
 #include "job/detect/detect_objects.h"
 #include "tessera_detect.h"
@@ -47,10 +48,11 @@ typedef struct tess_detect_job {
     double threshold;    /* of the last image */
     int64_t anomalies, pixels, without_score;
     size_t overhead;
+    tess_engine_figures figures; /* of all ranks; units: bytes read */
 } tess_detect_job;
 
-/* Lists, pipeline, device and plan. */
-tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_error *error) TESS_MUST_CHECK;
+/* Collective, as all that ranks share: lists, pipeline, device and plan. */
+tess_status tess_detect_open(tess_detect_job *job, tess_context *context, tess_error *error) TESS_MUST_CHECK;
 /* detect_choose.c: decides on the device of each phase, and predicts seconds. */
 tess_status tess_detect_choose(tess_detect_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Predicted seconds of the phases on their devices; *calibrated: all rates were measured. */

@@ -13,6 +13,7 @@
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
+#include "train/checksum.h"
 
 enum { JSON_MOST = 1 << 20 };
 
@@ -145,15 +146,18 @@ static tess_status join_sizes(tess_detect_job *job, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_error *error)
+static tess_status check_files(const tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
     const char *files[] = {s->input,    s->output,  s->pipeline,   s->fit, s->truth,
                            s->mask_out, s->overlay, s->detections, s->save};
-    tess_curve_begin(&job->curve, &job->truth_memory);
     TESS_TRY(tess_record_apart(&s->common, files, sizeof files / sizeof *files, error));
-    TESS_TRY(check_settings(s, error));
-    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
+    return check_settings(s, error);
+}
+
+static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_error *error)
+{
+    const tess_detect_settings *s = job->settings;
     const tess_cube_settings settings = {.axes = s->axes, .memory = memory, .stop = &job->engine.stop};
     TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(open_pipeline(job, error));
@@ -170,7 +174,37 @@ tess_status tess_detect_open(tess_detect_job *job, tess_memory *memory, tess_err
                                    job->input.list.entries[0].path, job->input.list.wavelengths,
                                    job->input.list.bands, error));
     }
-    TESS_TRY(join_sizes(job, error));
+    return join_sizes(job, error);
+}
+
+/* Of the sizes of all images and of the parameters: ranks that differ in these would wait for each other for ever. */
+static uint64_t hash_of(const tess_detect_job *job)
+{
+    tess_xxh64 sum;
+    tess_xxh64_begin(&sum);
+    for (int64_t i = 0; i < job->all.images; i++) {
+        const tess_pixel_image *image = &job->sizes[i];
+        const int64_t facts[] = {image->height, image->width, image->dtype, image->has_nodata,
+                                 job->all.bands};
+        tess_xxh64_add(&sum, facts, sizeof facts);
+    }
+    const int shape[] = {job->plan->passes, job->plan->taps, job->plan->pipeline.count};
+    tess_xxh64_add(&sum, shape, sizeof shape);
+    if (job->state.block.data) /* some pipelines have no parameters */
+        tess_xxh64_add(&sum, job->state.block.data, tess_spectral_state_bytes(job->plan));
+    return tess_xxh64_end(&sum);
+}
+
+tess_status tess_detect_open(tess_detect_job *job, tess_context *context, tess_error *error)
+{
+    const tess_common *common = &job->settings->common;
+    tess_memory *memory = &context->memory;
+    tess_dist *dist = context->dist;
+    tess_curve_begin(&job->curve, &job->truth_memory);
+    TESS_TRY(tess_dist_agree(dist, check_files(job, error), error));
+    TESS_TRY(tess_choice_open_ranks(&job->engine, dist, memory, common, error));
+    TESS_TRY(tess_dist_agree(dist, open_cubes(job, memory, error), error));
+    TESS_TRY(tess_engine_same_inputs(&job->engine, hash_of(job), error));
     TESS_TRY(tess_detect_choose(job, error));
     return tess_detect_make_plan(job, error);
 }

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "io/image.h"
+#include "job/common/note.h"
 #include "job/detect/detect_job.h"
 #include "plan/limit.h"
 #include "train/statistics/decide.h"
@@ -119,11 +120,11 @@ static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *err
     return TESS_OK;
 }
 
-tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error)
+/* The most rows of a block that fit the limit. */
+static tess_status fit_rows(tess_detect_job *job, tess_error *error)
 {
     const uint64_t asked = job->settings->common.memory_limit;
     tess_pixel_stage_sizes sizes;
-    job->limit = asked ? asked : tess_engine_free_limit(&job->engine);
     TESS_TRY(plan_rows(job, 0, error));
     TESS_TRY(tess_pixel_stage_plan(&job->stage, job->plan, &job->all, &sizes, error));
     for (int64_t rows = sizes.rows; job->planned_total > job->limit; rows = (rows + 1) / 2) {
@@ -137,4 +138,34 @@ tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error)
                          tess_size_enough(job->planned_total).text);
     }
     return TESS_OK;
+}
+
+/* Ranks that have nothing to read. */
+static void note_idle(const tess_detect_job *job)
+{
+    const tess_dist *dist = job->engine.dist;
+    const int64_t images = job->input.set.images;
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < images; i++) {
+        const tess_pixel_image *image = &job->input.image[i];
+        blocks += tess_ceil_div(image->height, tess_pixel_block_rows(&job->stage, job->plan, image));
+    }
+    if (blocks < dist->size)
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "%d ranks share %lld block(s) of rows: %lld of them have nothing to do", dist->size,
+                  (long long)blocks, (long long)(dist->size - blocks));
+}
+
+tess_status tess_detect_make_plan(tess_detect_job *job, tess_error *error)
+{
+    const uint64_t asked = job->settings->common.memory_limit;
+    tess_dist *dist = job->engine.dist;
+    job->limit = asked ? asked : tess_engine_free_limit(&job->engine);
+    TESS_TRY(tess_engine_share_limit(&job->engine, &job->limit, error));
+    TESS_TRY(tess_dist_agree(dist, fit_rows(job, error), error));
+    int64_t rows = job->stage.block_rows; /* blocks are part of the result: rank 0's count */
+    TESS_TRY(tess_dist_broadcast(dist, 0, &rows, sizeof rows, error));
+    note_idle(job);
+    return tess_dist_agree(dist, rows == job->stage.block_rows ? TESS_OK : plan_rows(job, rows, error),
+                           error);
 }

@@ -1,7 +1,6 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "base/process.h"
 #include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
@@ -42,8 +41,7 @@ static tess_json *measured_record(const tess_detect_job *job)
 {
     tess_json *measured = tess_json_object(), *phases = tess_json_array();
     const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
-    tess_mem_usage peak;
-    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
+    const tess_engine_figures *figures = &job->figures;
     if (job->fits)
         tess_json_append(&phases,
                          phase_record("statistics", job->fit_seconds, tess_statistics_fit_readings(job->plan),
@@ -55,11 +53,10 @@ static tess_json *measured_record(const tess_detect_job *job)
     tess_json_set(&measured, "phases", phases);
     tess_json_set_double(&measured, "seconds", job->fit_seconds + job->score_seconds + job->decide_seconds);
     tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->begin);
-    tess_json_set_int(&measured, "bytes_read",
-                      job->fitted.bytes_read + tess_statistics_facts(job->statistics).bytes_read);
-    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
-    tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
-    tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+    tess_json_set_int(&measured, "bytes_read", figures->units);
+    tess_json_set(&measured, "peak_bytes", tess_record_bytes(&figures->peak.bytes, figures->peak.total));
+    tess_json_set_int(&measured, "resident_bytes", (int64_t)figures->resident);
+    tess_json_set_int(&measured, "overhead_bytes", (int64_t)figures->overhead);
     return measured;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "job/common/note.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
@@ -67,17 +68,44 @@ tess_status tess_detect_truth_open(tess_detect_job *job, int64_t file, tess_cube
     return status;
 }
 
-/* Where the scores of one image go. */
+/* Where the scores of the images go, file by file. */
 typedef struct sink {
     tess_detect_job *job;
     tess_cube_scores *writer;
     tess_cube_mask *truth;
 } sink;
 
-static tess_status keep_scores(void *user, int64_t image, int64_t first_row, int64_t rows,
-                               const float *scores, tess_error *error)
+static tess_status begin_file(sink *s, int64_t image, tess_error *error)
 {
-    sink *s = user;
+    tess_detect_job *job = s->job;
+    const int64_t file = job->input.file[image];
+    tess_cube *cube;
+    char *path = tess_detect_target(job, file);
+    tess_status status = path ? tess_pixel_cubes_at(&job->input, image, &cube, error)
+                              : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
+    if (status == TESS_OK)
+        status = tess_detect_truth_open(job, file, &s->truth, error);
+    if (status == TESS_OK)
+        status = tess_cube_scores_create(cube, job->input.list.entries[file].info.count > 1 ? -1 : 0, path,
+                                         &s->writer, error);
+    tess_small_free(path);
+    return status;
+}
+
+static tess_status end_file(sink *s, tess_error *error)
+{
+    TESS_TRY(tess_stop_check(&s->job->engine.stop, error));
+    TESS_TRY(tess_cube_scores_commit(s->writer, error));
+    tess_cube_scores_close(s->writer);
+    tess_cube_mask_close(s->truth);
+    s->writer = NULL;
+    s->truth = NULL;
+    return TESS_OK;
+}
+
+static tess_status keep_scores(sink *s, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                               tess_error *error)
+{
     tess_detect_job *job = s->job;
     const int64_t width = job->input.image[image].width, pixels = rows * width;
     for (int64_t i = 0; i < pixels; i++)
@@ -98,49 +126,37 @@ static tess_status keep_scores(void *user, int64_t image, int64_t first_row, int
     return TESS_OK;
 }
 
+static tess_status take_rows(sink *s, int64_t image, int64_t first_row, int64_t rows, const float *scores,
+                             tess_error *error)
+{
+    const tess_pixel_cubes *input = &s->job->input;
+    const int64_t images = input->list.entries[input->file[image]].info.count;
+    if (first_row == 0 && input->place[image] == 0)
+        TESS_TRY(begin_file(s, image, error));
+    TESS_TRY(keep_scores(s, image, first_row, rows, scores, error));
+    const bool last = first_row + rows == input->image[image].height && input->place[image] + 1 == images;
+    return last ? end_file(s, error) : TESS_OK;
+}
+
 static tess_status take(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
                         tess_error *error)
 {
-    const sink *s = user;
+    sink *s = user;
     const double start = tess_clock();
-    const tess_status status = keep_scores(user, image, first_row, rows, scores, error);
+    const tess_status status = take_rows(s, image, first_row, rows, scores, error);
     s->job->sink_seconds += tess_clock() - start;
     return status;
 }
 
-static tess_status score_file(tess_detect_job *job, int64_t file, int64_t first, int64_t images,
-                              tess_error *error)
-{
-    sink s = {.job = job};
-    tess_cube *cube;
-    char *path = tess_detect_target(job, file);
-    tess_status status = path ? tess_pixel_cubes_at(&job->input, first, &cube, error)
-                              : tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
-    if (status == TESS_OK)
-        status = tess_detect_truth_open(job, file, &s.truth, error);
-    if (status == TESS_OK)
-        status = tess_cube_scores_create(cube, images > 1 ? -1 : 0, path, &s.writer, error);
-    for (int64_t i = first; status == TESS_OK && i < first + images; i++)
-        status = tess_statistics_score(job->statistics, &job->input.set, i, take, &s, error);
-    if (status == TESS_OK)
-        status = tess_stop_check(&job->engine.stop, error);
-    if (status == TESS_OK)
-        status = tess_cube_scores_commit(s.writer, error);
-    tess_cube_scores_close(s.writer);
-    tess_cube_mask_close(s.truth);
-    tess_small_free(path);
-    return status;
-}
-
+/* Collective: the scores of all images come to rank 0. */
 static tess_status score_all(tess_detect_job *job, tess_error *error)
 {
-    int64_t first = 0;
-    for (int64_t f = 0; f < job->input.list.count; f++) {
-        const int64_t images = job->input.list.entries[f].info.count;
-        TESS_TRY(score_file(job, f, first, images, error));
-        first += images;
-    }
-    return TESS_OK;
+    sink s = {.job = job};
+    const tess_status status =
+        tess_statistics_score(job->statistics, &job->input.set, 0, job->input.set.images, take, &s, error);
+    tess_cube_scores_close(s.writer);
+    tess_cube_mask_close(s.truth);
+    return status;
 }
 
 static tess_status open_spool(tess_detect_job *job, tess_error *error)
@@ -194,37 +210,70 @@ static void note_random(const tess_detect_job *job)
                   job->plan->pipeline.nodes[node].name);
 }
 
-tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
+/* What has to be there before anything is computed. */
+static tess_status prepare(tess_detect_job *job, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
-    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
-    const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
-    if (tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) && mkdir(s->output, 0777) != 0)
+    const bool first = job->engine.dist->rank == 0;
+    if (first && tess_detect_is_folder(s->input) && !tess_detect_is_folder(s->output) &&
+        mkdir(s->output, 0777) != 0)
         return tess_fail(error, TESS_IO_FAILED, "%s: the folder for the scores cannot be made: %s", s->output,
                          strerror(errno));
     TESS_TRY(allocate(job, error));
-    TESS_TRY(open_spool(job, error));
+    return first ? open_spool(job, error) : TESS_OK;
+}
+
+/* What follows from all scores, on rank 0. */
+static tess_status conclude(tess_detect_job *job, tess_error *error)
+{
+    const tess_detect_settings *s = job->settings;
+    if (job->engine.dist->rank > 0)
+        return TESS_OK;
+    if (job->spool)
+        TESS_TRY(tess_detect_decide(job, error));
+    if (s->detections)
+        TESS_TRY(tess_detect_list(job, error));
+    return s->overlay ? tess_detect_overlay(job, error) : TESS_OK;
+}
+
+/* Collective: of all ranks. */
+static tess_status share_figures(tess_detect_job *job, tess_error *error)
+{
+    job->figures = (tess_engine_figures){.resident = tess_process_peak(),
+                                         .overhead = job->overhead,
+                                         .units = job->fitted.bytes_read +
+                                                  tess_statistics_facts(job->statistics).bytes_read};
+    tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &job->figures.peak);
+    return tess_engine_share_figures(&job->engine, &job->figures, error);
+}
+
+tess_status tess_detect_run(tess_detect_job *job, tess_error *error)
+{
+    const tess_detect_settings *s = job->settings;
+    tess_dist *dist = job->engine.dist;
+    const tess_pixel_cubes *fitted = job->fits_other ? &job->other : &job->input;
+    const int64_t fit_pixels = job->fits ? fitted->list.pixels * tess_statistics_fit_readings(job->plan) : 0;
+    TESS_TRY(tess_dist_agree(dist, prepare(job, error), error));
     tess_stop_begin(&job->engine.stop,
                     fit_pixels + job->input.list.pixels * tess_statistics_score_readings(job->plan));
     double start = tess_clock();
     note_random(job);
     if (job->fits)
         TESS_TRY(tess_statistics_fit(job->statistics, &fitted->set, error));
-    if (s->save)
-        TESS_TRY(tess_spectral_save(job->engine.memory, s->save, &job->state, NULL, 0, error));
-    TESS_TRY(change_device(job, error));
+    tess_status status = TESS_OK;
+    if (s->save && dist->rank == 0)
+        status = tess_spectral_save(job->engine.memory, s->save, &job->state, NULL, 0, error);
+    if (status == TESS_OK)
+        status = change_device(job, error);
+    TESS_TRY(tess_dist_agree(dist, status, error));
     job->fit_seconds = tess_clock() - start;
     start = tess_clock();
     TESS_TRY(score_all(job, error));
     job->score_seconds = tess_clock() - start;
     start = tess_clock();
-    if (job->spool)
-        TESS_TRY(tess_detect_decide(job, error));
-    if (s->detections)
-        TESS_TRY(tess_detect_list(job, error));
-    if (s->overlay)
-        TESS_TRY(tess_detect_overlay(job, error));
+    TESS_TRY(tess_dist_agree(dist, conclude(job, error), error));
     job->decide_seconds = tess_clock() - start;
+    TESS_TRY(share_figures(job, error));
     tess_stop_end(&job->engine.stop);
     return TESS_OK;
 }

@@ -3,6 +3,7 @@
 #define TESS_JOB_FILL_JOB_H
 
 #include "base/json.h"
+#include "job/common/context.h"
 #include "job/common/engine.h"
 #include "job/fill/fill_blend.h"
 #include "job/fill/fill_quality.h"
@@ -32,6 +33,7 @@ typedef struct tess_fill_job {
     double planned_seconds;
     bool calibrated;
     uint64_t limit, overhead;
+    uint32_t counter;                       /* of the tiles of a group, which ranks take */
     int64_t resumed;                        /* tiles that were there already */
     double begin, seconds, compute_seconds; /* when it began; all; in the sampler */
     int64_t tile_steps;
@@ -40,12 +42,13 @@ typedef struct tess_fill_job {
     double operations;
     tess_fill_seams seams;
     tess_fill_quality quality;
-    char notes[512]; /* of the output's commit */
+    char notes[512];             /* of the output's commit */
+    tess_engine_figures figures; /* of all ranks; units: steps of tiles */
 } tess_fill_job;
 
-/* fill_open.c: rasters, network, voids, plan. With `plan_only`, no output is touched; else those are tried that would
+/* fill_open.c, collective: rasters, network, voids, plan. With `plan_only`, no output is touched; else those are tried that would
  * fail only at the end. */
-tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_only,
+tess_status tess_fill_open(tess_fill_job *job, tess_context *context, bool plan_only,
                            tess_error *error) TESS_MUST_CHECK;
 void tess_fill_close(tess_fill_job *job);
 /* The settings of the sampler for guided tiles or the others, for batches of this size. */
@@ -61,10 +64,14 @@ tess_status tess_fill_plan_least(tess_fill_job *job, tess_error *error) TESS_MUS
 tess_status tess_fill_plan(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
 /* The work of all tiles. */
 tess_status tess_fill_list_work(const tess_fill_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
-/* fill_run.c */
+/* fill_run.c, collective. Ranks compute tiles; rank 0 puts them together and writes the output. */
 tess_status tess_fill_run(tess_fill_job *job, tess_error *error) TESS_MUST_CHECK;
-/* fill_tile.c: computes the tiles of one level and group that are not in the journal. */
+/* Of the files and the voids, and, with `device`, of everything else that decides the values of a tile. */
+uint64_t tess_fill_fingerprint(const tess_fill_job *job, bool device);
+/* fill_tile.c: computes tiles of one level and group that are not in the journal, as long as there are some. */
 tess_status tess_fill_group(tess_fill_job *job, int level, bool guided, tess_error *error) TESS_MUST_CHECK;
+/* The next of them that this rank takes; -1: there is no more. */
+int64_t tess_fill_take(tess_fill_job *job, int level, bool guided);
 /* fill_record.c */
 tess_json *tess_fill_record(const tess_fill_job *job, bool ran);
 

@@ -1,74 +1,38 @@
 #define _GNU_SOURCE
-#include "job/fill/fill_journal.h"
+#include "job/fill/fill_journal_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/mem.h"
 #include "base/temp.h"
-#include "train/checksum.h"
 
-static const char MAGIC[8] = "TESSFIL1";
-
-typedef struct journal_head {
-    char magic[8];
-    uint64_t fingerprint;
-    int64_t tiles, most;
-} journal_head;
-
-/* Followed by the values. The checksum is of tile, count and the values. */
-typedef struct entry_head {
-    int64_t tile, count;
-    uint64_t checksum;
-} entry_head;
-
-struct tess_fill_journal {
-    int file;
-    char *path;
-    bool mine;                       /* not another run's */
-    int64_t tiles, most, count, end; /* end: where the next entry goes */
-    int64_t *at;                     /* of each tile's values in the file; 0: not there */
-    tess_block block;
-    float *values; /* of one entry, for reading */
-};
-
-static size_t table_bytes(const tess_fill_journal_settings *s)
+static size_t table_bytes(int64_t tiles)
 {
-    return (size_t)tess_round_up(s->tiles * (int64_t)sizeof(int64_t), 64);
+    return (size_t)tess_round_up((tiles + 1) * (int64_t)sizeof(int64_t), 64);
+}
+
+static size_t flag_bytes(int64_t tiles)
+{
+    return (size_t)tess_round_up(tiles, 64);
+}
+
+static size_t all_bytes(const tess_fill_journal_settings *s)
+{
+    return table_bytes(s->tiles) + flag_bytes(s->tiles) + (size_t)s->most * sizeof(float);
 }
 
 size_t tess_fill_journal_bytes(const tess_fill_journal_settings *settings)
 {
-    return tess_block_granted(table_bytes(settings) + (size_t)settings->most * sizeof(float));
+    return tess_block_granted(all_bytes(settings));
 }
 
-static uint64_t checksum(const entry_head *head, const float *values)
+/* Values of an entry that fit into its place. */
+static int64_t room_for(const tess_fill_journal *j, int64_t tile)
 {
-    tess_xxh64 sum;
-    tess_xxh64_begin(&sum);
-    tess_xxh64_add(&sum, &head->tile, sizeof head->tile);
-    tess_xxh64_add(&sum, &head->count, sizeof head->count);
-    tess_xxh64_add(&sum, values, (size_t)head->count * sizeof *values);
-    return tess_xxh64_end(&sum);
-}
-
-static bool read_at(int file, void *data, size_t bytes, int64_t at)
-{
-    for (char *to = data; bytes > 0;) {
-        const ssize_t got = pread(file, to, bytes, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        to += got, at += got, bytes -= (size_t)got;
-    }
-    return true;
+    return (j->at[tile + 1] - j->at[tile] - (int64_t)sizeof(tess_journal_entry)) / (int64_t)sizeof(float);
 }
 
 static tess_status write_at(const tess_fill_journal *j, const void *data, size_t bytes, int64_t at,
@@ -87,27 +51,31 @@ static tess_status write_at(const tess_fill_journal *j, const void *data, size_t
     return TESS_OK;
 }
 
-/* Finds the whole entries; the rest of the file is overwritten. */
+/* Whether the tile has a whole entry, which is then in `values`. */
+static bool read_entry(const tess_fill_journal *j, int64_t tile, float *values)
+{
+    tess_journal_entry head;
+    return tess_journal_read_at(j->file, &head, sizeof head, j->at[tile]) && head.tile == tile &&
+           head.count >= 0 && head.count <= room_for(j, tile) && head.count <= j->most &&
+           tess_journal_read_at(j->file, values, (size_t)head.count * sizeof(float),
+                                j->at[tile] + (int64_t)sizeof head) &&
+           tess_journal_checksum(&head, values) == head.checksum;
+}
+
 static void scan(tess_fill_journal *j)
 {
-    entry_head head;
-    while (read_at(j->file, &head, sizeof head, j->end) && head.tile >= 0 && head.tile < j->tiles &&
-           head.count >= 0 && head.count <= j->most &&
-           read_at(j->file, j->values, (size_t)head.count * sizeof(float), j->end + (int64_t)sizeof head) &&
-           checksum(&head, j->values) == head.checksum) {
-        j->count += j->at[head.tile] == 0;
-        j->at[head.tile] = j->end + (int64_t)sizeof head;
-        j->end = j->at[head.tile] + head.count * (int64_t)sizeof(float);
+    for (int64_t tile = 0; tile < j->tiles; tile++) {
+        j->has[tile] = read_entry(j, tile, j->values);
+        j->count += j->has[tile];
     }
 }
 
 static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings *s, tess_error *error)
 {
-    const journal_head mine = {.fingerprint = s->fingerprint, .tiles = s->tiles, .most = s->most};
-    journal_head head;
-    j->end = (int64_t)sizeof head;
-    const bool there = read_at(j->file, &head, sizeof head, 0);
-    const bool same = there && memcmp(head.magic, MAGIC, sizeof MAGIC) == 0 &&
+    const tess_journal_head mine = {.fingerprint = s->fingerprint, .tiles = s->tiles, .most = s->most};
+    tess_journal_head head;
+    const bool there = tess_journal_read_at(j->file, &head, sizeof head, 0);
+    const bool same = there && memcmp(head.magic, tess_journal_magic, sizeof tess_journal_magic) == 0 &&
                       head.fingerprint == mine.fingerprint && head.tiles == mine.tiles &&
                       head.most == mine.most;
     if (same)
@@ -123,102 +91,110 @@ static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings 
                          "%s: has %lld finished tiles of this job; use `resume` to go on, or delete the file",
                          j->path, (long long)j->count);
     j->mine = true;
-    journal_head fresh = mine;
-    memcpy(fresh.magic, MAGIC, sizeof MAGIC);
-    if (!same)
-        TESS_TRY(write_at(j, &fresh, sizeof fresh, 0, error));
-    if (ftruncate(j->file, j->end) != 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", j->path, strerror(errno));
+    tess_journal_head fresh = mine;
+    memcpy(fresh.magic, tess_journal_magic, sizeof tess_journal_magic);
+    return same ? TESS_OK : write_at(j, &fresh, sizeof fresh, 0, error);
+}
+
+/* Memory, and the places of the entries. */
+static tess_status lay_out(tess_fill_journal *j, const tess_fill_journal_settings *s, tess_error *error)
+{
+    TESS_TRY(tess_block_alloc(s->memory, &j->block, TESS_MEM_HOST, all_bytes(s), error));
+    char *data = j->block.data;
+    j->at = j->block.data;
+    j->has = (uint8_t *)data + table_bytes(s->tiles);
+    j->values = (float *)(void *)(data + table_bytes(s->tiles) + flag_bytes(s->tiles));
+    memset(j->has, 0, flag_bytes(s->tiles));
+    j->at[0] = TESS_JOURNAL_PAGE;
+    for (int64_t tile = 0; tile < s->tiles; tile++) {
+        const int64_t bytes = s->count_of(s->user, tile) * (int64_t)sizeof(float);
+        j->at[tile + 1] =
+            j->at[tile] + tess_round_up(bytes + (int64_t)sizeof(tess_journal_entry), TESS_JOURNAL_PAGE);
+    }
     return TESS_OK;
 }
 
-/* `create`: O_CREAT, or 0: a file that is not there stays so. */
-static tess_status open_file(tess_fill_journal *j, int create, tess_error *error)
+static tess_status open_first(tess_fill_journal *j, const tess_fill_journal_settings *s, tess_error *error)
 {
-    struct stat facts;
-    j->file = open(j->path, O_RDWR | create | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-    if (j->file < 0 && errno == ENOENT && !create)
+    TESS_TRY(lay_out(j, s, error));
+    if (j->dist && j->dist->rank > 0)
         return TESS_OK;
-    if (j->file < 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", j->path, strerror(errno));
-    if (fstat(j->file, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid())
-        return tess_fail(error, TESS_BAD_INPUT, "%s: is no file of yours; delete it", j->path);
-    if (flock(j->file, LOCK_EX | LOCK_NB) != 0)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: another run is using it; wait for its end", j->path);
-    return TESS_OK;
+    TESS_TRY(tess_journal_open_file(j, O_CREAT, true, error));
+    return begin(j, s, error);
 }
 
-static bool name_file(tess_fill_journal *j, const char *output)
+/* The ranks behind rank 0 open what rank 0 has found or made. */
+static tess_status follow(tess_fill_journal *j, tess_error *error)
 {
-    const size_t length = strlen(output) + sizeof ".unfinished";
-    j->file = -1;
-    j->path = tess_small_alloc(length, 1);
-    if (j->path)
-        snprintf(j->path, length, "%s.unfinished", output);
-    return j->path != NULL;
-}
-
-/* Whether a file of ours begins with a whole entry. */
-static bool has_entry(int file)
-{
-    enum { MOST = 4 << 20 }; /* values of the largest tiles, with their deviations */
-    journal_head head;
-    entry_head entry;
-    if (!read_at(file, &head, sizeof head, 0) || memcmp(head.magic, MAGIC, sizeof MAGIC) != 0 ||
-        !read_at(file, &entry, sizeof entry, sizeof head) || entry.count < 0 || entry.count > MOST)
-        return false;
-    float *values = tess_small_alloc((size_t)entry.count + 1, sizeof *values);
-    const bool whole =
-        values && read_at(file, values, (size_t)entry.count * sizeof *values, sizeof head + sizeof entry) &&
-        checksum(&entry, values) == entry.checksum;
-    tess_small_free(values);
-    return whole;
-}
-
-tess_status tess_fill_journal_check(const char *output, bool resume, tess_error *error)
-{
-    tess_fill_journal j = {0};
-    if (!name_file(&j, output))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
-    tess_status status = open_file(&j, 0, error);
-    if (status == TESS_OK && j.file >= 0 && !resume && has_entry(j.file))
-        status = tess_fail(
-            error, TESS_BAD_INPUT,
-            "%s: has finished tiles of an earlier run; use `resume` to go on, or delete the file", j.path);
-    if (j.file >= 0)
-        close(j.file);
-    tess_small_free(j.path);
-    return status;
+    tess_status status = TESS_OK;
+    if (!j->dist)
+        return TESS_OK;
+    if (j->dist->rank > 0)
+        status = tess_journal_open_file(j, 0, false, error);
+    if (status == TESS_OK && j->file < 0)
+        status = tess_fail(error, TESS_BAD_INPUT,
+                           "%s: rank 0 has made this file, and it is not here; all ranks need the same "
+                           "folder for the output",
+                           j->path);
+    TESS_TRY(tess_dist_agree(j->dist, status, error));
+    TESS_TRY(tess_dist_broadcast(j->dist, 0, &j->count, sizeof j->count, error));
+    return tess_dist_broadcast(j->dist, 0, j->has, (size_t)j->tiles, error);
 }
 
 tess_status tess_fill_journal_open(const tess_fill_journal_settings *settings, tess_fill_journal **out,
                                    tess_error *error)
 {
+    tess_dist *dist = settings->dist && settings->dist->size > 1 ? settings->dist : NULL;
     tess_fill_journal *j = tess_small_alloc(1, sizeof *j);
+    tess_status status = TESS_OK;
     *out = NULL;
-    if (!j || !name_file(j, settings->output)) {
-        tess_small_free(j);
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
-    }
-    j->tiles = settings->tiles;
-    j->most = settings->most;
-    tess_status status =
-        tess_block_alloc(settings->memory, &j->block, TESS_MEM_HOST,
-                         table_bytes(settings) + (size_t)settings->most * sizeof(float), error);
+    if (!j || !tess_journal_name(j, settings->output))
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
     if (status == TESS_OK) {
-        j->at = j->block.data;
-        memset(j->at, 0, table_bytes(settings));
-        j->values = (float *)(void *)((char *)j->block.data + table_bytes(settings));
-        status = open_file(j, O_CREAT, error);
+        j->dist = dist;
+        j->tiles = settings->tiles;
+        j->most = settings->most;
+        status = open_first(j, settings, error);
     }
+    if (dist)
+        status = tess_dist_agree(dist, status, error);
     if (status == TESS_OK)
-        status = begin(j, settings, error);
+        status = follow(j, error);
     if (status != TESS_OK) {
         tess_fill_journal_close(j, false);
         return status;
     }
     *out = j;
     return TESS_OK;
+}
+
+tess_status tess_fill_journal_share(tess_fill_journal *j, tess_error *error)
+{
+    tess_status status = TESS_OK;
+    if (!j->dist)
+        return TESS_OK;
+    uint8_t *theirs = tess_small_alloc((size_t)j->tiles + 1, 1);
+    j->doubt = true;
+    if (!theirs)
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
+    else if (fdatasync(j->file) != 0)
+        status = tess_fail(error, TESS_BAD_INPUT, "%s: %s", j->path, strerror(errno));
+    status = tess_dist_agree(j->dist, status, error);
+    for (int r = 0; r < j->dist->size && status == TESS_OK; r++) {
+        memcpy(theirs, j->has, (size_t)j->tiles);
+        status = tess_dist_broadcast(j->dist, r, theirs, (size_t)j->tiles, error);
+        for (int64_t tile = 0; tile < j->tiles && status == TESS_OK; tile++) {
+            j->count += theirs[tile] && !j->has[tile];
+            j->has[tile] |= theirs[tile];
+        }
+    }
+    tess_small_free(theirs);
+    j->doubt = status != TESS_OK;
+    const int again =
+        open(j->path, O_RDONLY | O_CLOEXEC); /* a network file system then looks for what is new */
+    if (again >= 0)
+        close(again);
+    return status;
 }
 
 int64_t tess_fill_journal_count(const tess_fill_journal *journal)
@@ -228,29 +204,32 @@ int64_t tess_fill_journal_count(const tess_fill_journal *journal)
 
 bool tess_fill_journal_has(const tess_fill_journal *journal, int64_t tile)
 {
-    return journal->at[tile] != 0;
+    return journal->has[tile];
 }
 
 tess_status tess_fill_journal_add(tess_fill_journal *journal, int64_t tile, const float *values,
                                   int64_t count, tess_error *error)
 {
-    entry_head head = {.tile = tile, .count = count};
-    const int64_t at = journal->end + (int64_t)sizeof head;
-    head.checksum = checksum(&head, values);
-    TESS_TRY(write_at(journal, values, (size_t)count * sizeof *values, at, error));
-    TESS_TRY(write_at(journal, &head, sizeof head, journal->end, error));
-    journal->count += journal->at[tile] == 0;
-    journal->at[tile] = at;
-    journal->end = at + count * (int64_t)sizeof *values;
+    tess_journal_entry head = {.tile = tile, .count = count};
+    const int64_t at = journal->at[tile];
+    if (count > room_for(journal, tile))
+        return tess_fail(error, TESS_INTERNAL, "%lld values do not fit the place of tile %lld",
+                         (long long)count, (long long)tile);
+    head.checksum = tess_journal_checksum(&head, values);
+    TESS_TRY(write_at(journal, values, (size_t)count * sizeof *values, at + (int64_t)sizeof head, error));
+    TESS_TRY(write_at(journal, &head, sizeof head, at, error));
+    journal->count += !journal->has[tile];
+    journal->has[tile] = 1;
     return TESS_OK;
 }
 
 tess_status tess_fill_journal_read(tess_fill_journal *journal, int64_t tile, float *values, int64_t count,
                                    tess_error *error)
 {
-    if (!read_at(journal->file, values, (size_t)count * sizeof *values, journal->at[tile]))
+    if (count > room_for(journal, tile) || !read_entry(journal, tile, journal->values))
         return tess_fail(error, TESS_BAD_INPUT, "%s: cannot be read back; start again without it",
                          journal->path);
+    memcpy(values, journal->values, (size_t)count * sizeof *values);
     return TESS_OK;
 }
 
@@ -258,7 +237,8 @@ void tess_fill_journal_close(tess_fill_journal *journal, bool done)
 {
     if (!journal)
         return;
-    if (done || (journal->mine && journal->count == 0)) /* one without tiles is of no use */
+    const bool empty = journal->count == 0 && !journal->doubt; /* of no use */
+    if (journal->mine && (done || empty))
         unlink(journal->path);
     if (journal->file >= 0)
         close(journal->file);

@@ -246,27 +246,27 @@ static tess_status try_outputs(const tess_fill_job *job, tess_error *error)
 /* Decides on the device when the voids are known, which nothing before depends on. */
 static tess_status choose(tess_fill_job *job, tess_error *error)
 {
+    tess_dist *dist = job->engine.dist;
     const bool undecided = job->engine.choice.undecided;
     const tess_device *before = job->engine.device;
     if (tess_choice_wants_work(&job->engine)) {
         tess_work work = {0};
-        tess_status status = tess_fill_list_work(job, &work, error);
+        tess_status status = tess_dist_agree(dist, tess_fill_list_work(job, &work, error), error);
         if (status == TESS_OK)
             status = tess_choice_settle(&job->engine, &job->settings->common, &work, error);
         tess_work_clear(&work);
         TESS_TRY(status);
     }
-    if (job->engine.device != before)
-        TESS_TRY(bind_network(job, error));
-    return undecided ? tess_fill_plan_least(job, error) : TESS_OK;
+    tess_status status = job->engine.device != before ? bind_network(job, error) : TESS_OK;
+    if (status == TESS_OK && undecided)
+        status = tess_fill_plan_least(job, error);
+    return tess_dist_agree(dist, status, error);
 }
 
-tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_only, tess_error *error)
+static tess_status open_all(tess_fill_job *job, bool plan_only, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const char *const files[] = {s->input, s->output, s->mask, s->truth, s->second, s->deviation, s->model};
-    job->deviation_factor = 1;
-    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
     TESS_TRY(tess_record_apart(&s->common, files, sizeof files / sizeof files[0], error));
     TESS_TRY(check_settings(job, error));
     TESS_TRY(open_raster(job, error));
@@ -275,11 +275,34 @@ tess_status tess_fill_open(tess_fill_job *job, tess_memory *memory, bool plan_on
     /* Before the map is read. Where the device is not decided yet, the CPU's least counts, which is a little more
      * than a card's. */
     TESS_TRY(tess_fill_plan_least(job, error));
-    if (!plan_only)
+    if (!plan_only && job->engine.dist->rank == 0)
         TESS_TRY(try_outputs(job, error));
-    TESS_TRY(open_map(job, error));
+    return open_map(job, error);
+}
+
+/* Rank 0's batch is that of all ranks, which plan with the least memory of all. */
+static tess_status plan(tess_fill_job *job, tess_error *error)
+{
+    tess_dist *dist = job->engine.dist;
+    const int64_t items = job->list.count * job->samples;
+    TESS_TRY(tess_engine_share_limit(&job->engine, &job->limit, error));
+    TESS_TRY(tess_dist_agree(dist, tess_fill_plan(job, error), error));
+    if (job->list.count < dist->size && dist->size > 1)
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
+                  "%d ranks share %lld tile(s): %lld of them have nothing to do", dist->size,
+                  (long long)job->list.count, (long long)(dist->size - job->list.count));
+    return items > 0 ? tess_dist_broadcast(dist, 0, &job->batch, sizeof job->batch, error) : TESS_OK;
+}
+
+tess_status tess_fill_open(tess_fill_job *job, tess_context *context, bool plan_only, tess_error *error)
+{
+    tess_dist *dist = context->dist;
+    job->deviation_factor = 1;
+    TESS_TRY(tess_choice_open_ranks(&job->engine, dist, &context->memory, &job->settings->common, error));
+    TESS_TRY(tess_dist_agree(dist, open_all(job, plan_only, error), error));
+    TESS_TRY(tess_engine_same_inputs(&job->engine, tess_fill_fingerprint(job, false), error));
     TESS_TRY(choose(job, error));
-    return tess_fill_plan(job, error);
+    return plan(job, error);
 }
 
 void tess_fill_close(tess_fill_job *job)

@@ -9,6 +9,12 @@
 
 enum { MOST_BATCH = 64, MOST_BATCH_CPU = 4 };
 
+/* Samples of tiles of a rank. */
+static int64_t share_of(const tess_fill_job *job)
+{
+    return tess_ceil_div(job->list.count * job->samples, job->engine.dist->size);
+}
+
 static uint64_t held_bytes(const tess_fill_job *job)
 {
     const tess_fill_journal_settings journal = {.tiles = job->list.count, .most = 2 * job->tile * job->tile};
@@ -75,7 +81,7 @@ static tess_status plan_batch(tess_fill_job *job, int64_t batch, bool *fits, tes
     *fits = job->planned_total <= job->limit;
     bool measured = true;
     const double step = tess_rates_plan_seconds(job->engine.rates, tess_sampler_net_plan(sampler), &measured);
-    const double items = (double)(job->list.count * job->samples), batches = ceil(items / (double)batch);
+    const double items = (double)share_of(job), batches = ceil(items / (double)batch);
     job->planned_seconds = batches * (double)tess_sampler_steps_of(sampler)->count * step;
     job->calibrated = measured;
     tess_sampler_destroy(sampler);
@@ -144,7 +150,7 @@ tess_status tess_fill_plan_least(tess_fill_job *job, tess_error *error)
 
 tess_status tess_fill_plan(tess_fill_job *job, tess_error *error)
 {
-    const int64_t items = tess_max_i64(1, job->list.count * job->samples),
+    const int64_t items = tess_max_i64(1, share_of(job)),
                   most = job->engine.separate_memory ? MOST_BATCH : MOST_BATCH_CPU;
     int64_t batch = job->settings->batch > 0 ? job->settings->batch : tess_min_i64(items, most);
     for (bool fits = false; !fits; batch /= 2) {

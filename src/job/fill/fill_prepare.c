@@ -60,11 +60,13 @@ static void open_one(tess_fill_prepared *p, tess_fill_job *job, int level, bool 
                               .scratch = memory + at[SCRATCH]};
 }
 
-void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, char *memory)
+void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, int64_t most,
+                          char *memory)
 {
     size_t at[PARTS];
     const size_t bytes = place(job, at);
-    ahead->count = count_of(job);
+    ahead->count = (int)tess_min_i64(count_of(job), most);
+    ahead->ready = ahead->used = 0;
     for (int i = 0; i < ahead->count; i++)
         open_one(&ahead->list[i], job, level, guided, memory + (size_t)i * bytes);
 }
@@ -125,21 +127,22 @@ static void condition(void *arg, int64_t item, int thread)
     p->scale = p->conditions.scale;
 }
 
-/* Reads and prepares a tile and those after it. */
-static tess_status fill_ahead(tess_fill_ahead *ahead, int64_t tile, int64_t end, tess_error *error)
+/* Takes some tiles, reads and prepares them. */
+static tess_status fill_ahead(tess_fill_ahead *ahead, tess_error *error)
 {
     tess_fill_job *job = ahead->list[0].job;
-    int n = 0;
-    for (int i = 0; i < ahead->count; i++)
-        ahead->list[i].tile = -1;
-    for (; n < ahead->count && tile < end; tile++)
-        if (n == 0 || !tess_fill_journal_has(job->journal, tile)) {
-            ahead->status[n] = TESS_OK;
-            TESS_TRY(read_tile(&ahead->list[n++], tile, error));
-        }
-    tess_pool_run(job->engine.host, n, condition, ahead);
+    ahead->ready = ahead->used = 0;
+    for (int n = 0; n < ahead->count; n++) {
+        const int64_t tile = tess_fill_take(job, (int)ahead->list[n].window.level, ahead->list[n].guided);
+        if (tile < 0)
+            break;
+        ahead->status[n] = TESS_OK;
+        TESS_TRY(read_tile(&ahead->list[n], tile, error));
+        ahead->ready++;
+    }
+    tess_pool_run(job->engine.host, ahead->ready, condition, ahead);
     TESS_TRY(tess_stop_check(&job->engine.stop, error)); /* which ends the loop early */
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < ahead->ready; i++)
         if (ahead->status[i] != TESS_OK) {
             *error = ahead->errors[i];
             return ahead->status[i];
@@ -147,18 +150,12 @@ static tess_status fill_ahead(tess_fill_ahead *ahead, int64_t tile, int64_t end,
     return TESS_OK;
 }
 
-tess_status tess_fill_ahead_get(tess_fill_ahead *ahead, int64_t tile, int64_t end,
-                                const tess_fill_prepared **out, tess_error *error)
+tess_status tess_fill_ahead_next(tess_fill_ahead *ahead, const tess_fill_prepared **out, tess_error *error)
 {
-    for (int turn = 0; turn < 2; turn++) {
-        for (int i = 0; i < ahead->count; i++)
-            if (ahead->list[i].tile == tile) {
-                *out = &ahead->list[i];
-                return TESS_OK;
-            }
-        TESS_TRY(fill_ahead(ahead, tile, end, error));
-    }
-    return tess_fail(error, TESS_INTERNAL, "a tile could not be prepared");
+    if (ahead->used == ahead->ready)
+        TESS_TRY(fill_ahead(ahead, error));
+    *out = ahead->used < ahead->ready ? &ahead->list[ahead->used++] : NULL;
+    return TESS_OK;
 }
 
 static float scaled(const tess_fill_prepared *p, float value)

@@ -29,18 +29,20 @@ enum { TESS_FILL_AHEAD = 16 };
  * would make the device wait for. */
 typedef struct tess_fill_ahead {
     tess_fill_prepared list[TESS_FILL_AHEAD];
-    int count;
+    int count;       /* that are prepared at a time */
+    int ready, used; /* prepared, and given to the caller */
     tess_status status[TESS_FILL_AHEAD];
     tess_error errors[TESS_FILL_AHEAD];
 } tess_fill_ahead;
 
 size_t tess_fill_ahead_bytes(const tess_fill_job *job);
-/* `memory` has that size. */
-void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, char *memory);
-/* The prepared tile; those after it up to `end`, if they are not in the journal, are prepared with it. Valid until a tile is
- * asked for that is not prepared. */
-tess_status tess_fill_ahead_get(tess_fill_ahead *ahead, int64_t tile, int64_t end,
-                                const tess_fill_prepared **out, tess_error *error) TESS_MUST_CHECK;
+/* `memory` has that size. At most `most` tiles are taken at a time. */
+void tess_fill_ahead_open(tess_fill_ahead *ahead, tess_fill_job *job, int level, bool guided, int64_t most,
+                          char *memory);
+/* The next tile that this rank takes of the level and group (fill_tile.c), prepared; NULL: there is no more. Valid until the next
+ * call. */
+tess_status tess_fill_ahead_next(tess_fill_ahead *ahead, const tess_fill_prepared **out,
+                                 tess_error *error) TESS_MUST_CHECK;
 /* Copies the prepared tile. */
 void tess_fill_put(const tess_fill_prepared *prepared, const tess_fill_place *to);
 

@@ -86,9 +86,10 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     if (!ran)
         return fill;
     tess_json_set_int(&fill, "resumed_tiles", job->resumed);
-    if (job->compute_seconds > 0) {
-        tess_json_set_double(&fill, "tile_steps_per_second", (double)job->tile_steps / job->compute_seconds);
-        tess_json_set_double(&fill, "tflops", 1e-12 * job->operations / job->compute_seconds);
+    const tess_engine_figures *f = &job->figures;
+    if (f->seconds > 0) {
+        tess_json_set_double(&fill, "tile_steps_per_second", (double)f->units / f->seconds);
+        tess_json_set_double(&fill, "tflops", 1e-12 * f->operations / f->seconds);
     }
     if (job->seams.pixels > 0 && job->seams.elsewhere > 0)
         tess_json_set_double(&fill, "seam_ratio", job->seams.at / job->seams.elsewhere);
@@ -136,16 +137,15 @@ tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
     tess_json_set(&record, "input", input);
     tess_json_set(&record, "plan", plan_record(job));
     if (ran) {
+        const tess_engine_figures *figures = &job->figures;
         tess_json *measured = tess_json_object();
-        tess_mem_usage peak;
-        tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
         const double pixels = (double)(job->map.levels[0].height * job->map.levels[0].width);
-        tess_json_set_double(&measured, "seconds", job->compute_seconds);
+        tess_json_set_double(&measured, "seconds", figures->seconds);
         tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->begin);
         tess_json_set_double(&measured, "megapixels_per_second", 1e-6 * pixels / (tess_clock() - job->begin));
-        tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
-        tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
-        tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+        tess_json_set(&measured, "peak_bytes", tess_record_bytes(&figures->peak.bytes, figures->peak.total));
+        tess_json_set_int(&measured, "resident_bytes", (int64_t)figures->resident);
+        tess_json_set_int(&measured, "overhead_bytes", (int64_t)figures->overhead);
         tess_record_meter(&measured, &job->reading);
         tess_json_set(&record, "measured", measured);
     }

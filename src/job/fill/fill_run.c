@@ -22,8 +22,7 @@ static void add_text(tess_xxh64 *sum, const char *text)
     tess_xxh64_add(sum, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-/* Of everything that decides the values of a tile. */
-static uint64_t fingerprint(const tess_fill_job *job)
+uint64_t tess_fill_fingerprint(const tess_fill_job *job, bool device)
 {
     const tess_fill_settings *s = job->settings;
     const tess_fill_map *map = &job->map;
@@ -45,8 +44,10 @@ static uint64_t fingerprint(const tess_fill_job *job)
     tess_xxh64_add(&sum, numbers, sizeof numbers);
     tess_xxh64_add(&sum, counts, sizeof counts);
     add_text(&sum, s->schedule);
-    add_text(&sum, job->engine.precision);
-    add_text(&sum, job->engine.facts.name);
+    if (device) {
+        add_text(&sum, job->engine.precision);
+        add_text(&sum, job->engine.facts.name);
+    }
     add_file(&sum, s->input);
     add_file(&sum, s->mask);
     add_file(&sum, s->second);
@@ -84,14 +85,39 @@ static tess_fill_blend blend_of(tess_fill_job *job)
                              .memory = job->engine.memory};
 }
 
-static tess_status compute_levels(tess_fill_job *job, tess_error *error)
+/* The tiles of a level. Ranks take them in turn, until there is no more or a rank has failed. */
+static tess_status compute_level(tess_fill_job *job, int level, tess_error *error)
+{
+    tess_dist *dist = job->engine.dist;
+    tess_status status = TESS_OK;
+    for (int guided = 0; guided < 2; guided++) {
+        job->counter = tess_dist_counter(dist);
+        if (status == TESS_OK)
+            status = tess_fill_group(job, level, guided, error);
+        if (status != TESS_OK)
+            tess_dist_drain(dist, job->counter);
+    }
+    return tess_dist_agree(dist, status, error);
+}
+
+/* Rank 0 puts a level together for all. */
+static tess_status blend_level(tess_fill_job *job, int level, tess_error *error)
 {
     const tess_fill_blend blend = blend_of(job);
+    const tess_fill_level *l = &job->map.levels[level];
+    tess_dist *dist = job->engine.dist;
+    TESS_TRY(tess_fill_journal_share(job->journal, error));
+    const tess_status status = dist->rank == 0 ? tess_fill_blend_level(&blend, level, error) : TESS_OK;
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    return tess_dist_broadcast(dist, 0, l->values, (size_t)(l->height * l->width) * sizeof *l->values, error);
+}
+
+static tess_status compute_levels(tess_fill_job *job, tess_error *error)
+{
     for (int level = job->map.count; level-- > 0;) {
-        TESS_TRY(tess_fill_group(job, level, false, error));
-        TESS_TRY(tess_fill_group(job, level, true, error));
+        TESS_TRY(compute_level(job, level, error));
         if (level > 0)
-            TESS_TRY(tess_fill_blend_level(&blend, level, error));
+            TESS_TRY(blend_level(job, level, error));
     }
     return TESS_OK;
 }
@@ -100,12 +126,14 @@ static tess_status compute(tess_fill_job *job, tess_error *error)
 {
     tess_device *device = job->engine.device;
     const double start = tess_clock();
-    TESS_TRY(load(job, error));
+    TESS_TRY(tess_dist_agree(job->engine.dist, load(job, error), error));
     tess_engine_learn_weights(&job->engine, tess_clock() - start, (double)job->net.parameters);
     const tess_status status = compute_levels(job, error);
     job->reading = tess_meter_end(device, job->meter);
     job->meter = NULL;
-    TESS_TRY(status);
+    tess_error other;
+    const tess_status shared = tess_fill_journal_share(job->journal, status == TESS_OK ? error : &other);
+    TESS_TRY(status != TESS_OK ? status : shared);
     device->memory->free(device, &job->embedding_weights);
     device->memory->free(device, &job->step_weights);
     return TESS_OK;
@@ -160,24 +188,41 @@ static tess_status stopped(const tess_fill_job *job, tess_error *error)
                      (long long)count, (long long)job->list.count);
 }
 
-tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
+static int64_t values_of(const void *user, int64_t tile)
+{
+    const tess_fill_job *job = user;
+    return job->list.tiles[tile].pixels * (int64_t)(job->samples > 1 ? 2 : 1);
+}
+
+static tess_status open_journal(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_fill_journal_settings journal = {.output = s->output,
-                                                .fingerprint = fingerprint(job),
+                                                .fingerprint = tess_fill_fingerprint(job, true),
                                                 .tiles = job->list.count,
                                                 .most = 2 * job->tile * job->tile,
+                                                .count_of = values_of,
+                                                .user = job,
                                                 .resume = s->resume,
-                                                .memory = job->engine.memory};
+                                                .memory = job->engine.memory,
+                                                .dist = job->engine.dist};
     TESS_TRY(tess_fill_journal_open(&journal, &job->journal, error));
     job->resumed = tess_fill_journal_count(job->journal);
     if (s->resume && job->resumed > 0)
         tess_note(&s->common, TESS_NOTE_DETAIL, "%lld of %lld tiles were there already",
                   (long long)job->resumed, (long long)job->list.count);
+    return TESS_OK;
+}
+
+tess_status tess_fill_run(tess_fill_job *job, tess_error *error)
+{
+    const tess_fill_settings *s = job->settings;
+    tess_dist *dist = job->engine.dist;
+    TESS_TRY(open_journal(job, error));
     tess_stop_begin(&job->engine.stop, (job->list.count - job->resumed) * job->samples * job->step_count);
     tess_status status = job->list.count > 0 ? compute(job, error) : TESS_OK;
     if (status == TESS_OK)
-        status = write(job, error);
+        status = tess_dist_agree(dist, dist->rank == 0 ? write(job, error) : TESS_OK, error);
     if (status == TESS_INTERRUPTED)
         return stopped(job, error);
     if (status != TESS_OK && tess_fill_journal_count(job->journal) > 0) /* a full disk, for example */

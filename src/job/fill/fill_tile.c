@@ -16,9 +16,10 @@ typedef struct item {
 typedef struct stage {
     tess_fill_job *job;
     tess_sampler *sampler;
-    int64_t level, next, end; /* next: item of the group, counted over tiles and samples */
-    int64_t first;            /* tile of the group */
-    bool guessed;             /* y starts from a guess */
+    int64_t level, batch;
+    const tess_fill_prepared *current; /* the tile whose samples go into batches; NULL: none yet */
+    int64_t sample;                    /* its next one */
+    bool guessed;                      /* y starts from a guess */
     tess_fill_ahead ahead;
     /* the batch that is prepared, and what is in the slots */
     float *cond, *known, *guesses, *result;
@@ -73,7 +74,10 @@ static tess_status open_stage(stage *s, bool guided, tess_error *error)
     const size_t bytes = place(s->job, s->job->batch, at);
     TESS_TRY(tess_block_alloc(s->job->engine.memory, &s->block, TESS_MEM_HOST, bytes, error));
     char *data = s->block.data;
-    tess_fill_ahead_open(&s->ahead, s->job, (int)s->level, guided, data + at[0]);
+    /* Ranks take no more than a batch at a time, so that they end together. */
+    const bool shared = s->job->engine.dist->size > 1;
+    const int64_t most = shared ? tess_ceil_div(s->batch, s->job->samples) : TESS_FILL_AHEAD;
+    tess_fill_ahead_open(&s->ahead, s->job, (int)s->level, guided, most, data + at[0]);
     s->cond = (float *)(void *)(data + at[1]);
     s->known = (float *)(void *)(data + at[2]);
     s->guesses = (float *)(void *)(data + at[3]);
@@ -112,18 +116,15 @@ static void place_tile(const stage *s, const tess_fill_prepared *prepared, int s
 /* Fills a batch; fewer items at the end of the group. */
 static tess_status gather(stage *s, int slot, tess_error *error)
 {
-    const int64_t samples = s->job->samples, end = s->first + s->end / samples;
     int64_t n = 0;
-    while (n < s->job->batch && s->next < s->end) {
-        const int64_t id = s->first + s->next / samples, sample = s->next % samples;
-        if (sample == 0 && tess_fill_journal_has(s->job->journal, id)) {
-            s->next += samples;
-            continue;
+    while (n < s->batch) {
+        if (!s->current || s->sample == s->job->samples) {
+            TESS_TRY(tess_fill_ahead_next(&s->ahead, &s->current, error));
+            s->sample = 0;
         }
-        const tess_fill_prepared *prepared = NULL;
-        TESS_TRY(tess_fill_ahead_get(&s->ahead, id, end, &prepared, error));
-        place_tile(s, prepared, slot, n++, sample);
-        s->next++;
+        if (!s->current)
+            break;
+        place_tile(s, s->current, slot, n++, s->sample++);
     }
     s->count[slot] = n;
     return TESS_OK;
@@ -182,7 +183,7 @@ static tess_status take(stage *s, int slot, tess_error *error)
 
 static tess_status compute(stage *s, tess_error *error)
 {
-    for (int slot = 0; s->next < s->end; slot = (slot + 1) % TESS_SAMPLER_SLOTS) {
+    for (int slot = 0;; slot = (slot + 1) % TESS_SAMPLER_SLOTS) {
         TESS_TRY(take(s, slot, error));
         TESS_TRY(gather(s, slot, error));
         if (s->count[slot] == 0)
@@ -205,18 +206,31 @@ static tess_status compute(stage *s, tess_error *error)
     return TESS_OK;
 }
 
+int64_t tess_fill_take(tess_fill_job *job, int level, bool guided)
+{
+    int64_t first, tile;
+    const int64_t end = tess_fill_list_group(&job->list, level, guided, &first);
+    do {
+        const int64_t number = tess_dist_next(job->engine.dist, job->counter);
+        if (number >= end - first)
+            return -1;
+        tile = first + number;
+    } while (tess_fill_journal_has(job->journal, tile));
+    return tile;
+}
+
 tess_status tess_fill_group(tess_fill_job *job, int level, bool guided, tess_error *error)
 {
     stage s = {.job = job, .level = level, .guessed = guided && !job->conditioned};
-    const int64_t end = tess_fill_list_group(&job->list, level, guided, &s.first);
-    int64_t left = 0;
-    for (int64_t i = s.first; i < end; i++)
+    int64_t first, left = 0;
+    const int64_t end = tess_fill_list_group(&job->list, level, guided, &first);
+    for (int64_t i = first; i < end; i++)
         left += !tess_fill_journal_has(job->journal, i);
     if (left == 0)
         return TESS_OK;
-    s.end = (end - s.first) * job->samples;
+    s.batch = tess_min_i64(job->batch, tess_ceil_div(left * job->samples, job->engine.dist->size));
     const double start = tess_clock();
-    const tess_sampler_settings settings = tess_fill_sampler_settings(job, guided, job->batch);
+    const tess_sampler_settings settings = tess_fill_sampler_settings(job, guided, s.batch);
     tess_status status = tess_sampler_create(&settings, &s.sampler, error);
     if (status == TESS_OK)
         status = open_stage(&s, guided, error);

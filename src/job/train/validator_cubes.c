@@ -130,7 +130,7 @@ tess_status tess_cubes_validator_run(tess_cubes_validator *v, tess_curve_result 
     for (int reading = 0; reading < 2; reading++) {
         v->counts = reading == 1;
         for (int64_t i = 0; i < v->cubes.set.images; i++)
-            TESS_TRY(tess_statistics_score(v->statistics, &v->cubes.set, i, take_scores, v, error));
+            TESS_TRY(tess_statistics_score(v->statistics, &v->cubes.set, i, i + 1, take_scores, v, error));
         if (reading == 0)
             TESS_TRY(tess_curve_sort(&v->curve, error));
     }

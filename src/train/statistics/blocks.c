@@ -20,19 +20,45 @@ static size_t row_bytes(const tess_pixel_walk *walk, int64_t image)
            tess_dtype_size(walk->set->image[image].dtype);
 }
 
+static int64_t rows_at(const tess_pixel_walk *walk, const tess_pixel_place *place)
+{
+    const tess_pixel_image *image = &walk->set->image[place->image];
+    return tess_min_i64(walk->rows(walk->user, image, place->row), image->height - place->row);
+}
+
+static void move_on(const tess_pixel_walk *walk, tess_pixel_place *place)
+{
+    place->row += rows_at(walk, place);
+    place->number++;
+    if (place->row >= walk->set->image[place->image].height)
+        place->image++, place->row = 0;
+}
+
+/* To the next block of this part. */
+static void find_own(const tess_pixel_walk *walk, tess_pixel_place *place)
+{
+    while (walk->parts > 1 && place->image < walk->end &&
+           tess_pixel_walk_part(walk, place->number, walk->parts) != walk->part)
+        move_on(walk, place);
+}
+
+tess_pixel_place tess_pixel_walk_begin(const tess_pixel_walk *walk)
+{
+    tess_pixel_place place = {.image = walk->image};
+    find_own(walk, &place);
+    return place;
+}
+
 bool tess_pixel_walk_next(const tess_pixel_walk *walk, tess_pixel_place *place, tess_pixel_block *block)
 {
     if (place->image >= walk->end)
         return false;
     const tess_pixel_image *image = &walk->set->image[place->image];
-    const int64_t row = place->row,
-                  rows = tess_min_i64(walk->rows(walk->user, image, row), image->height - row),
-                  first = tess_max_i64(0, row - walk->halo),
+    const int64_t row = place->row, rows = rows_at(walk, place), first = tess_max_i64(0, row - walk->halo),
                   end = tess_min_i64(image->height, row + rows + walk->halo);
     *block = (tess_pixel_block){.image = place->image, .rows = {row, rows}, .read = {first, end - first}};
-    place->row += rows;
-    if (place->row >= image->height)
-        *place = (tess_pixel_place){.image = place->image + 1};
+    move_on(walk, place);
+    find_own(walk, place);
     return true;
 }
 
@@ -191,7 +217,7 @@ void tess_pixel_blocks_begin(tess_pixel_blocks *b, const tess_pixel_walk *walk)
     while (b->active > 0)
         wait_a_moment(b);
     b->walk = *walk;
-    b->place = (tess_pixel_place){.image = walk->image};
+    b->place = tess_pixel_walk_begin(walk);
     b->begun = b->returned = b->released = 0;
     b->most = walk->set->readers < 1 ? 1 : walk->set->readers < b->threads ? walk->set->readers : b->threads;
     pthread_cond_broadcast(&b->work);

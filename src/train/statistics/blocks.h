@@ -28,6 +28,9 @@ typedef struct tess_pixel_walk {
     int64_t (*rows)(const void *user, const tess_pixel_image *image, int64_t row);
     const void *user;
     int64_t halo; /* rows that are read above and below a block, inside of the image */
+    /* Ranks take the blocks in turn: the walk of rank `part` of `parts` has every parts-th block. Which rank has the first
+     * one depends on the first image, so that small images are not all of the same rank. 0 parts: all blocks. */
+    int part, parts;
 } tess_pixel_walk;
 
 typedef struct tess_pixel_block {
@@ -38,8 +41,16 @@ typedef struct tess_pixel_block {
 /* Where a walk is. */
 typedef struct tess_pixel_place {
     int64_t image, row;
+    int64_t number; /* blocks before, also those of other parts */
 } tess_pixel_place;
 
+/* Its first block. */
+tess_pixel_place tess_pixel_walk_begin(const tess_pixel_walk *walk);
+/* The part that has a block of this number, if there are so many parts. */
+static inline int tess_pixel_walk_part(const tess_pixel_walk *walk, int64_t number, int parts)
+{
+    return (int)((walk->image + number) % parts);
+}
 /* The block there, and moves on; false behind the last one. */
 bool tess_pixel_walk_next(const tess_pixel_walk *walk, tess_pixel_place *place, tess_pixel_block *block);
 

@@ -22,6 +22,12 @@ size_t tess_order_bytes(tess_order_kind kind, int channels)
     return targets * (bins(d) * sizeof(uint64_t) + sizeof(uint64_t) + sizeof(uint32_t));
 }
 
+int64_t tess_order_counts(const tess_order *order)
+{
+    const digits *d = &of_kind[order->kind];
+    return (int64_t)((size_t)order->channels * (size_t)d->targets * bins(d));
+}
+
 void tess_order_begin(tess_order *order, tess_order_kind kind, int channels, double quantile, void *memory)
 {
     const digits *d = &of_kind[kind];

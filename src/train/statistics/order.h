@@ -31,6 +31,9 @@ size_t tess_order_bytes(tess_order_kind kind, int channels);
 void tess_order_begin(tess_order *order, tess_order_kind kind, int channels, double quantile, void *memory);
 /* Pixels with a value that is not finite, or with keep[i] = 0, are left out. `keep` may be NULL. */
 void tess_order_add(tess_order *order, const float *values, int64_t pixels, const uint8_t *keep);
+/* How many counts `histograms` has: those of several streams are added up before tess_order_next, and so is `count` in the first
+ * reading. */
+int64_t tess_order_counts(const tess_order *order);
 /* After each reading. True: the values are known. */
 bool tess_order_next(tess_order *order);
 /* NaN if there were no values. */

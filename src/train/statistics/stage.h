@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "device/device.h"
+#include "dist/dist.h"
 #include "model/spectral/path.h"
 #include "train/statistics/blocks.h"
 #include "train/statistics/stage_network.h"
@@ -21,6 +22,7 @@ typedef struct tess_pixel_stage_settings {
     tess_pool *pool;     /* for paths; NULL: one thread */
     tess_stop *stop;     /* NULL: none */
     int64_t block_rows;  /* 0: as many as have about 32 MiB of values */
+    tess_dist *dist;     /* the ranks that share the blocks (statistics.h); NULL: alone */
 } tess_pixel_stage_settings;
 
 /* Bytes by block; zero: not needed. */

@@ -40,7 +40,7 @@ tess_status tess_pixel_stage_begin(tess_pixel_stage *stage, const tess_pixel_wal
     stage->set = walk->set;
     stage->loaded = 0;
     stage->walk = own;
-    stage->place = (tess_pixel_place){.image = walk->image};
+    stage->place = tess_pixel_walk_begin(&stage->walk);
     if (!stage->sizes.in_place)
         tess_pixel_blocks_begin(&stage->blocks, &own);
     return TESS_OK;

@@ -5,6 +5,11 @@
 #include "tensor/symmetric.h"
 #include "train/statistics/statistics_impl.h"
 
+static int ranks_of(const tess_pixel_stage_settings *settings)
+{
+    return settings->dist ? settings->dist->size : 1;
+}
+
 /* Takes `count` values of `size` bytes, in whole doubles, and moves on. `base` NULL: only counts. */
 static void *take(double *base, size_t *used, size_t count, size_t size)
 {
@@ -13,16 +18,17 @@ static void *take(double *base, size_t *used, size_t count, size_t size)
     return here;
 }
 
-static size_t lay_out(const tess_spectral_plan *plan, double *base, tess_statistics_buffers *at)
+static size_t lay_out(const tess_spectral_plan *plan, int ranks, double *base, tess_statistics_buffers *at)
 {
     const size_t c = (size_t)tess_spectral_widest(plan);
-    size_t used = 0;
+    size_t used = 0, most = 0;
     for (int t = 0; t < plan->taps; t++) {
         const tess_tap *tap = &plan->tap[t];
         const bool scores = tess_tap_of_scores(tap);
         const int channels = tess_spectral_gives(plan, tap->at);
         const size_t values = tess_moments_values(channels, scores || (tap->needs & TESS_NEED_COVARIANCE));
         at->moments[t] = take(base, &used, values, sizeof(double));
+        most = values > most ? values : most;
         at->path[t] = take(base, &used, scores ? 0 : tess_path_values(plan, tap->at), sizeof(double));
         const bool ranges = tap->needs & TESS_NEED_CHANNEL_RANGES;
         at->ranges[t] = take(base, &used, ranges ? 2 * (size_t)channels : 0, sizeof(double));
@@ -32,6 +38,9 @@ static size_t lay_out(const tess_spectral_plan *plan, double *base, tess_statist
         at->orders[t] = take(base, &used, order, 1);
     }
     at->score_path = take(base, &used, tess_path_values(plan, tess_spectral_score_at(plan)), sizeof(double));
+    if (2 * c > most)
+        most = 2 * c; /* ranges */
+    at->round = take(base, &used, ranks > 1 ? (size_t)(ranks + 1) * most : 0, sizeof(double));
     at->mapped = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->block = take(base, &used, tess_moments_values((int)c, true), sizeof(double));
     at->a = take(base, &used, c * c, sizeof(double));
@@ -78,7 +87,10 @@ tess_status tess_statistics_plan(const tess_pixel_stage_settings *settings, cons
     *bytes = (tess_mem_bytes){{0}};
     TESS_TRY(tess_pixel_stage_plan(settings, plan, set, &sizes, error));
     tess_pixel_stage_bytes(settings, &sizes, bytes);
-    bytes->by[TESS_MEM_HOST] += tess_block_granted(lay_out(plan, NULL, &at) * sizeof(double));
+    bytes->by[TESS_MEM_HOST] +=
+        tess_block_granted(lay_out(plan, ranks_of(settings), NULL, &at) * sizeof(double));
+    if (ranks_of(settings) > 1)
+        bytes->by[TESS_MEM_HOST] += tess_block_granted(sizes.scores);
     const size_t moments = lay_out_device(plan, NULL, NULL) * sizeof(double);
     if (moments)
         bytes->by[TESS_MEM_WORKSPACE] += device->memory->granted(device, moments);
@@ -88,14 +100,19 @@ tess_status tess_statistics_plan(const tess_pixel_stage_settings *settings, cons
 static tess_status allocate(tess_statistics *s, const tess_pixel_stage_settings *settings, tess_error *error)
 {
     tess_device *device = settings->device;
-    const size_t host = lay_out(s->plan, NULL, &s->at) * sizeof(double);
+    const size_t host = lay_out(s->plan, ranks_of(settings), NULL, &s->at) * sizeof(double);
     const size_t moments = lay_out_device(s->plan, NULL, NULL) * sizeof(double);
     TESS_TRY(tess_block_alloc(settings->memory, &s->host, TESS_MEM_HOST, host, error));
-    lay_out(s->plan, s->host.data, &s->at);
+    lay_out(s->plan, ranks_of(settings), s->host.data, &s->at);
     if (moments)
         TESS_TRY(device->memory->alloc(device, &s->device, TESS_MEM_WORKSPACE, moments, error));
     lay_out_device(s->plan, s->device.data, s);
-    return TESS_OK;
+    if (!s->dist)
+        return TESS_OK;
+    if (s->dist->rank == 0)
+        TESS_TRY(
+            tess_block_alloc(settings->memory, &s->received, TESS_MEM_HOST, s->stage.sizes.scores, error));
+    return tess_dist_exchange_create(s->dist, 1, &s->exchange, error);
 }
 
 tess_status tess_statistics_create(const tess_pixel_stage_settings *settings, const tess_pixel_set *set,
@@ -107,6 +124,7 @@ tess_status tess_statistics_create(const tess_pixel_stage_settings *settings, co
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the statistics");
     s->state = state;
     s->plan = state->plan;
+    s->dist = ranks_of(settings) > 1 ? settings->dist : NULL;
     tess_status status = tess_pixel_stage_create(settings, state->plan, set, &s->stage, error);
     if (status == TESS_OK)
         status = allocate(s, settings, error);
@@ -124,6 +142,8 @@ void tess_statistics_destroy(tess_statistics *s)
     tess_device *device = s->stage.settings.device;
     if (s->device.data)
         device->memory->free(device, &s->device);
+    tess_dist_exchange_destroy(s->exchange);
+    tess_block_free(&s->received);
     tess_block_free(&s->host);
     tess_pixel_stage_destroy(&s->stage);
     tess_small_free(s);

@@ -1,5 +1,8 @@
 /* statistics.h: phase 1 of a pipeline: fitting its parameters from the pixels of a set in as few passes as its plan has
- * (model/spectral/compile.h), and scoring images with them. */
+ * (model/spectral/compile.h), and scoring images with them.
+ *
+ * If the settings have several ranks, fitting, calibrating and scoring are collective: each rank reads a part of the blocks,
+ * all get the same parameters, with the bits that one rank would get, and rank 0's sink gets all scores. */
 #ifndef TESS_TRAIN_STATISTICS_STATISTICS_H
 #define TESS_TRAIN_STATISTICS_STATISTICS_H
 
@@ -36,9 +39,10 @@ tess_status tess_statistics_calibrate(tess_statistics *statistics, const tess_pi
 /* Receives the scores of an image, rows in order. */
 typedef tess_status (*tess_score_sink)(void *user, int64_t image, int64_t first_row, int64_t rows,
                                        const float *scores, tess_error *error);
-/* Scores one image; logits if the pipeline has score_to_logit. */
+/* Scores images [image, end), one after another; logits if the pipeline has score_to_logit. */
 tess_status tess_statistics_score(tess_statistics *statistics, const tess_pixel_set *set, int64_t image,
-                                  tess_score_sink sink, void *user, tess_error *error) TESS_MUST_CHECK;
+                                  int64_t end, tess_score_sink sink, void *user,
+                                  tess_error *error) TESS_MUST_CHECK;
 
 typedef struct tess_statistics_report {
     int64_t bytes_read; /* of samples, so far */

@@ -8,13 +8,9 @@
 #include "tensor/moments.h"
 #include "train/statistics/statistics_impl.h"
 
-/* The taps that a pass (or reading) has. */
-typedef struct pass {
-    tess_node_scope scope;
-    int number;
-    int count, tap[TESS_PIPELINE_NODES];
-    int scores; /* the tap of scores; -1: none */
-} pass;
+typedef tess_statistics_pass pass;
+
+enum { BY_MOMENTS = TESS_NEED_MEAN | TESS_NEED_COVARIANCE | TESS_NEED_RANGE };
 
 static pass pass_of(const tess_spectral_plan *plan, tess_node_scope scope, int number)
 {
@@ -97,10 +93,9 @@ static tess_status add_block(tess_statistics *s, const pass *p, int t, tess_erro
     tess_pixel_stage *stage = &s->stage;
     const float *there = tess_pixel_stage_behind(stage, &s->paths[t]);
     const float *on_host = s->paths[t].count ? stage->behind.data : stage->values.data;
-    const unsigned by_moments = TESS_NEED_MEAN | TESS_NEED_COVARIANCE | TESS_NEED_RANGE;
     if (tap->needs & TESS_NEED_TRIMMED)
         return add_trimmed(s, t, there, error);
-    if (p->number == tap->first && (tap->needs & by_moments))
+    if (p->number == tap->first && (tap->needs & BY_MOMENTS))
         TESS_TRY(tess_pixel_stage_moments(stage, there, 0, stage->pixels, channels, with_covariance(s, t),
                                           s->gathered[t], error));
     if (p->number == tap->first && (tap->needs & TESS_NEED_CHANNEL_RANGES))
@@ -118,9 +113,9 @@ static tess_status add_scores(void *user, int64_t image, int64_t first_row, int6
     const int t = s->plan->tap_of[tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT) >= 0
                                       ? tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT)
                                       : tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_FALSE_ALARM)];
-    const int64_t pixels = rows * s->stage.width;
+    const int64_t pixels = rows * s->stage.set->image[image].width;
     double m[TESS_MOMENTS_MEAN + 2];
-    (void)image, (void)first_row, (void)error;
+    (void)first_row, (void)error;
     tess_moments_clear(m, 1, true);
     for (int64_t p = 0; p < pixels; p++) {
         if (!isfinite(scores[p]))
@@ -144,23 +139,67 @@ static tess_status add_scores(void *user, int64_t image, int64_t first_row, int6
     return TESS_OK;
 }
 
+/* Whether the pass adds to the moments of the tap. */
+static bool adds_moments(const tess_statistics *s, const pass *p, int t)
+{
+    const tess_tap *tap = &s->plan->tap[t];
+    return (tap->needs & TESS_NEED_TRIMMED) || (p->number == tap->first && (tap->needs & BY_MOMENTS));
+}
+
+/* The next block of the walk at all taps; *more is false behind the last one. */
+static tess_status add_next(tess_statistics *s, const pass *p, bool *more, tess_error *error)
+{
+    const tess_pixel_block *block;
+    TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
+    *more = block != NULL;
+    for (int i = 0; block && i < p->count; i++)
+        TESS_TRY(add_block(s, p, p->tap[i], error));
+    if (block)
+        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
+    return TESS_OK;
+}
+
+/* A round of blocks, one of each rank, at a time. */
+static tess_status gather_rounds(tess_statistics *s, const pass *p, tess_error *error)
+{
+    tess_device *device = s->stage.settings.device;
+    const int64_t rounds = tess_statistics_rounds(s);
+    bool more = true;
+    for (int64_t round = 0; round < rounds; round++) {
+        for (int i = 0; i < p->count; i++)
+            if (adds_moments(s, p, p->tap[i]))
+                tess_statistics_round_begin(s, p->tap[i], with_covariance(s, p->tap[i]));
+        tess_status status = add_next(s, p, &more, error);
+        if (status == TESS_OK) /* all ranks keep the moments */
+            status = tess_stop_check(s->stage.settings.stop, error);
+        for (int i = 0; i < p->count; i++)
+            if (adds_moments(s, p, p->tap[i]))
+                TESS_TRY(status = tess_statistics_round_end(s, p->tap[i], with_covariance(s, p->tap[i]),
+                                                            round, status, error));
+        TESS_TRY(tess_dist_agree(s->dist, status, error));
+    }
+    for (int i = 0; i < p->count; i++) {
+        const int t = p->tap[i], channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
+        if (adds_moments(s, p, t))
+            device->memory->copy(device, s->gathered[t], s->at.moments[t],
+                                 tess_moments_values(channels, with_covariance(s, t)) * sizeof(double), NULL);
+    }
+    return tess_dist_agree(s->dist, device->streams->sync(device, NULL, error), error);
+}
+
 /* Images [image, end) of the set. */
 static tess_status gather(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
                           const pass *p, tess_error *error)
 {
-    const tess_pixel_walk walk = {.set = set, .image = image, .end = end};
-    const tess_pixel_block *block;
+    const tess_pixel_walk walk = tess_statistics_walk(s, set, image, end);
     if (!p->count)
         return TESS_OK;
-    TESS_TRY(tess_pixel_stage_begin(&s->stage, &walk, error));
-    for (;;) {
-        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
-        if (!block)
-            return TESS_OK;
-        for (int i = 0; i < p->count; i++)
-            TESS_TRY(add_block(s, p, p->tap[i], error));
-        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
-    }
+    TESS_TRY(tess_statistics_agree(s, tess_pixel_stage_begin(&s->stage, &walk, error), error));
+    if (tess_statistics_ranks(s) > 1)
+        return gather_rounds(s, p, error);
+    for (bool more = true; more;)
+        TESS_TRY(add_next(s, p, &more, error));
+    return TESS_OK;
 }
 
 static void make_paths(tess_statistics *s, const pass *p)
@@ -174,6 +213,7 @@ static void make_paths(tess_statistics *s, const pass *p)
 static tess_status finish(tess_statistics *s, const pass *p, tess_error *error)
 {
     tess_device *device = s->stage.settings.device;
+    TESS_TRY(tess_statistics_share_pass(s, p, error));
     for (int i = 0; i < p->count; i++) {
         const int t = p->tap[i], channels = tess_spectral_gives(s->plan, s->plan->tap[t].at);
         device->memory->copy(device, s->at.moments[t], s->gathered[t],
@@ -222,10 +262,10 @@ tess_status tess_statistics_fit_image(tess_statistics *s, const tess_pixel_set *
     const int readings = tess_spectral_readings_at(s->plan, node);
     for (int r = 1; r <= readings; r++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_IMAGE, r);
-        TESS_TRY(begin(s, &p, error));
+        TESS_TRY(tess_statistics_agree(s, begin(s, &p, error), error));
         make_paths(s, &p);
         TESS_TRY(gather(s, set, image, image + 1, &p, error));
-        TESS_TRY(finish(s, &p, error));
+        TESS_TRY(tess_statistics_agree(s, finish(s, &p, error), error));
     }
     return TESS_OK;
 }
@@ -240,17 +280,34 @@ static int deepest(const tess_spectral_plan *plan, const pass *p)
     return node;
 }
 
-/* The images one after another: something is fitted for each, or they are scored. */
+tess_status tess_statistics_fit_images(tess_statistics *s, const tess_pixel_set *set, int64_t image,
+                                       int64_t end, int node, tess_error *error)
+{
+    tess_status status = TESS_OK;
+    if (end == image + 1 && tess_statistics_together(s, set, image, end) == 1)
+        return tess_statistics_fit_image(s, set, image, node, error);
+    const int64_t own = tess_statistics_own_image(s, image, end);
+    s->own = true;
+    if (own >= 0)
+        status = tess_statistics_fit_image(s, set, own, node, error);
+    s->own = false;
+    return tess_statistics_agree(s, status, error);
+}
+
+/* The images one after another, or one on each rank at a time: something is fitted for each, or they are scored. */
 static tess_status gather_each(tess_statistics *s, const tess_pixel_set *set, const pass *p, int node,
                                tess_error *error)
 {
-    for (int64_t image = 0; image < set->images; image++) {
+    const int64_t step = tess_statistics_together(s, set, 0, set->images);
+    for (int64_t image = 0; image < set->images; image += step) {
+        const int64_t end = tess_min_i64(image + step, set->images);
         if (p->count)
-            TESS_TRY(tess_statistics_fit_image(s, set, image, node, error));
+            TESS_TRY(tess_statistics_fit_images(s, set, image, end, node, error));
         make_paths(s, p);
-        TESS_TRY(gather(s, set, image, image + 1, p, error));
+        TESS_TRY(gather(s, set, image, end, p, error));
+        const tess_score_task task = {.set = set, .image = image, .end = end, .sink = add_scores, .user = s};
         if (p->scores >= 0)
-            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
+            TESS_TRY(tess_statistics_run_scores(s, &task, error));
     }
     return TESS_OK;
 }
@@ -260,16 +317,16 @@ tess_status tess_statistics_fit(tess_statistics *s, const tess_pixel_set *set, t
     for (int number = 1; number <= s->plan->passes; number++) {
         const pass p = pass_of(s->plan, TESS_SCOPE_SET, number);
         const int node = deepest(s->plan, &p);
-        TESS_TRY(begin(s, &p, error));
+        TESS_TRY(tess_statistics_agree(s, begin(s, &p, error), error));
         make_paths(s, &p);
         TESS_TRY(tess_spectral_readings_at(s->plan, node) == 0 && p.scores < 0
                      ? gather(s, set, 0, set->images, &p, error)
                      : gather_each(s, set, &p, node, error));
-        TESS_TRY(finish(s, &p, error));
+        TESS_TRY(tess_statistics_agree(s, finish(s, &p, error), error));
         if (number == 1 && p.count)
             s->pixels = (int64_t)s->at.moments[p.tap[0]][TESS_MOMENTS_COUNT];
     }
-    return TESS_OK;
+    return tess_statistics_share_state(s, set, error);
 }
 
 tess_status tess_statistics_calibrate(tess_statistics *s, const tess_pixel_set *set, tess_error *error)
@@ -281,10 +338,11 @@ tess_status tess_statistics_calibrate(tess_statistics *s, const tess_pixel_set *
     s->factor_known = false;
     for (int number = s->plan->tap[t].first; number <= s->plan->tap[t].last; number++) {
         const pass p = {.scope = TESS_SCOPE_SET, .number = number, .scores = t};
-        TESS_TRY(begin(s, &p, error));
-        for (int64_t image = 0; image < set->images; image++)
-            TESS_TRY(tess_statistics_raw_scores(s, set, image, add_scores, s, error));
-        TESS_TRY(tess_stop_check(s->stage.settings.stop, error));
+        TESS_TRY(tess_statistics_agree(s, begin(s, &p, error), error));
+        const tess_score_task task = {.set = set, .end = set->images, .sink = add_scores, .user = s};
+        TESS_TRY(tess_statistics_run_scores(s, &task, error));
+        TESS_TRY(tess_statistics_share_pass(s, &p, error));
+        TESS_TRY(tess_statistics_agree(s, tess_stop_check(s->stage.settings.stop, error), error));
         tess_order_next(&s->order[t]);
     }
     return tess_statistics_fit_node(s, node, error);

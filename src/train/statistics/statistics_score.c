@@ -1,4 +1,4 @@
-/* statistics_score.c: the scores of one image, block by block. */
+/* statistics_score.c: the scores of images, block by block. */
 #include <math.h>
 #include <string.h>
 
@@ -25,14 +25,6 @@ tess_status tess_statistics_make_factor(tess_statistics *s, tess_error *error)
     return TESS_OK;
 }
 
-typedef struct walk {
-    tess_statistics *s;
-    const tess_pixel_set *set;
-    int64_t image;
-    tess_score_sink sink;
-    void *user;
-} walk;
-
 static tess_status load_parameters(tess_statistics *s, tess_error *error)
 {
     if (s->factor_known)
@@ -43,53 +35,78 @@ static tess_status load_parameters(tess_statistics *s, tess_error *error)
     return TESS_OK;
 }
 
-static tess_pixel_walk walk_of(const walk *w)
+/* Scores of `rows` rows of the loaded block, in their final form. */
+static void finish_scores(const tess_statistics *s, const tess_score_task *task, int64_t rows, float *scores)
 {
-    return (tess_pixel_walk){.set = w->set, .image = w->image, .end = w->image + 1};
+    for (int64_t p = 0; p < rows * s->stage.width && task->logits; p++)
+        scores[p] = (float)(task->scale * ((double)scores[p] - task->bias));
 }
 
-static tess_status score_blocks(const walk *w, tess_error *error)
+/* The next block of the walk. *out is NULL behind the last one. */
+static tess_status score_block(tess_statistics *s, const tess_score_task *task,
+                               const tess_pixel_block **block, const float **out, tess_error *error)
 {
-    tess_statistics *s = w->s;
-    const tess_pixel_walk blocks = walk_of(w);
-    const tess_pixel_block *block;
+    const tess_node *node = &s->plan->pipeline.nodes[tess_pipeline_score(&s->plan->pipeline)];
     const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     float *scores = s->stage.scores.data;
-    TESS_TRY(load_parameters(s, error));
-    TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
-    for (;;) {
-        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
-        if (!block)
-            return TESS_OK;
-        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
-        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
-                                        tess_statistics_factor_rows(s), scores, error));
-        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
-        tess_stop_add(s->stage.settings.stop, s->stage.pixels);
-    }
-}
-
-/* Rows around a block are read with it; their scores are not used. */
-static tess_status score_windows(const walk *w, const tess_node *node, tess_error *error)
-{
-    tess_statistics *s = w->s;
-    tess_pixel_walk blocks = walk_of(w);
-    const tess_pixel_block *block;
-    const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
-    float *scores = s->stage.scores.data;
-    blocks.halo = s->stage.sizes.halo;
-    TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
-    for (;;) {
-        TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
-        if (!block)
-            return TESS_OK;
-        const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+    *out = NULL;
+    TESS_TRY(tess_pixel_stage_next(&s->stage, block, error));
+    if (!*block)
+        return TESS_OK;
+    const float *there = tess_pixel_stage_behind(&s->stage, &s->score_path);
+    if (tess_node_scope_of(node) ==
+        TESS_SCOPE_LOCAL) { /* the scores of the rows around the block are not used */
         TESS_TRY(tess_pixel_stage_local(&s->stage, there, channels, (int)node->values[TESS_RX_INNER],
                                         (int)node->values[TESS_RX_OUTER], node->values[TESS_RX_EPS], scores,
                                         error));
-        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows,
-                         scores + (block->rows.first - block->read.first) * s->stage.width, error));
-        tess_stop_add(s->stage.settings.stop, block->rows.rows * s->stage.width);
+        scores += ((*block)->rows.first - (*block)->read.first) * s->stage.width;
+    } else {
+        TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
+                                        tess_statistics_factor_rows(s), scores, error));
+    }
+    finish_scores(s, task, (*block)->rows.rows, scores);
+    tess_stop_add(s->stage.settings.stop, (*block)->rows.rows * s->stage.width);
+    *out = scores;
+    return TESS_OK;
+}
+
+static tess_status compute_block(tess_statistics *s, const tess_score_task *task, const float **out,
+                                 tess_error *error)
+{
+    const tess_pixel_block *block;
+    TESS_TRY(score_block(s, task, &block, out, error));
+    return tess_stop_check(s->stage.settings.stop, error); /* another rank keeps the scores */
+}
+
+/* Parameters for the scores of this image, if it is not -1, and the walk over the blocks of the task. */
+static tess_status begin_blocks(tess_statistics *s, const tess_score_task *task, int64_t image,
+                                tess_error *error)
+{
+    const tess_node *node = &s->plan->pipeline.nodes[tess_pipeline_score(&s->plan->pipeline)];
+    tess_pixel_walk blocks = tess_statistics_walk(s, task->set, task->image, task->end);
+    if (tess_node_scope_of(node) == TESS_SCOPE_LOCAL)
+        blocks.halo = s->stage.sizes.halo;
+    else if (image >= 0)
+        TESS_TRY(load_parameters(s, error));
+    return tess_pixel_stage_begin(&s->stage, &blocks, error);
+}
+
+static tess_status score_blocks(tess_statistics *s, const tess_score_task *task, tess_error *error)
+{
+    const int64_t own = tess_statistics_together(s, task->set, task->image, task->end) > 1
+                            ? tess_statistics_own_image(s, task->image, task->end)
+                            : task->image;
+    const tess_status begun = begin_blocks(s, task, own, error);
+    if (tess_statistics_ranks(s) > 1)
+        return tess_statistics_score_shared(s, task, compute_block, begun, error);
+    TESS_TRY(begun);
+    for (;;) {
+        const tess_pixel_block *block;
+        const float *scores;
+        TESS_TRY(score_block(s, task, &block, &scores, error));
+        if (!block)
+            return TESS_OK;
+        TESS_TRY(task->sink(task->user, block->image, block->rows.first, block->rows.rows, scores, error));
     }
 }
 
@@ -132,16 +149,16 @@ static int64_t stream_rows(const void *user, const tess_pixel_image *image, int6
     return (int64_t)node->values[row ? TESS_RX_EVERY : TESS_RX_WARMUP];
 }
 
-static tess_status score_stream(const walk *w, const tess_node *node, tess_error *error)
+/* Each step needs the one before it: where ranks share the work, rank 0 has it all. */
+static tess_status score_stream(tess_statistics *s, const tess_score_task *task, const tess_node *node,
+                                tess_error *error)
 {
-    tess_statistics *s = w->s;
-    tess_pixel_walk blocks = walk_of(w);
+    const tess_pixel_walk blocks = {
+        .set = task->set, .image = task->image, .end = task->end, .rows = stream_rows, .user = node};
     const tess_pixel_block *block;
     const int channels = tess_spectral_gives(s->plan, tess_spectral_score_at(s->plan));
     float *scores = s->stage.scores.data;
     tess_moments_clear(s->at.block, channels, true);
-    blocks.rows = stream_rows;
-    blocks.user = node;
     TESS_TRY(tess_pixel_stage_begin(&s->stage, &blocks, error));
     for (;;) {
         TESS_TRY(tess_pixel_stage_next(&s->stage, &block, error));
@@ -151,56 +168,44 @@ static tess_status score_stream(const walk *w, const tess_node *node, tess_error
         TESS_TRY(stream_step(s, node, block->rows.rows, there, error));
         TESS_TRY(tess_pixel_stage_score(&s->stage, there, 0, s->stage.pixels, channels,
                                         tess_statistics_factor_rows(s), scores, error));
-        TESS_TRY(w->sink(w->user, w->image, block->rows.first, block->rows.rows, scores, error));
+        finish_scores(s, task, block->rows.rows, scores);
+        TESS_TRY(task->sink(task->user, block->image, block->rows.first, block->rows.rows, scores, error));
         tess_stop_add(s->stage.settings.stop, s->stage.pixels);
     }
 }
 
-tess_status tess_statistics_raw_scores(tess_statistics *s, const tess_pixel_set *set, int64_t image,
-                                       tess_score_sink sink, void *user, tess_error *error)
+/* One image, or several of one block each that ranks score at the same time. */
+static tess_status score_some(tess_statistics *s, const tess_score_task *task, tess_error *error)
 {
     const int score = tess_pipeline_score(&s->plan->pipeline);
     const tess_node *node = &s->plan->pipeline.nodes[score];
-    const walk w = {s, set, image, sink, user};
-    TESS_TRY(tess_statistics_fit_image(s, set, image, score, error));
+    TESS_TRY(tess_statistics_fit_images(s, task->set, task->image, task->end, score, error));
     tess_path_make(s->state, tess_spectral_score_at(s->plan), s->at.score_path, s->at.work, &s->score_path);
-    switch (tess_node_scope_of(node)) {
-    case TESS_SCOPE_LOCAL:
-        return score_windows(&w, node, error);
-    case TESS_SCOPE_STREAM:
-        return score_stream(&w, node, error);
-    case TESS_SCOPE_NONE:
-    case TESS_SCOPE_SET:
-    case TESS_SCOPE_IMAGE:
-        break;
-    }
-    return score_blocks(&w, error);
+    if (tess_node_scope_of(node) != TESS_SCOPE_STREAM)
+        return score_blocks(s, task, error);
+    const bool here = tess_statistics_ranks(s) == 1 || s->dist->rank == 0;
+    return tess_statistics_agree(s, here ? score_stream(s, task, node, error) : TESS_OK, error);
 }
 
-typedef struct logit {
-    tess_statistics *s;
-    double scale, bias;
-    tess_score_sink sink;
-    void *user;
-} logit;
-
-static tess_status to_logits(void *user, int64_t image, int64_t first_row, int64_t rows, const float *scores,
-                             tess_error *error)
+tess_status tess_statistics_run_scores(tess_statistics *s, const tess_score_task *task, tess_error *error)
 {
-    const logit *l = user;
-    float *own = l->s->stage.scores.data; /* `scores` lie in it */
-    const int64_t offset = scores - own, pixels = rows * l->s->stage.width;
-    for (int64_t p = offset; p < offset + pixels; p++)
-        own[p] = (float)(l->scale * ((double)own[p] - l->bias));
-    return l->sink(l->user, image, first_row, rows, scores, error);
+    const int64_t step = tess_statistics_together(s, task->set, task->image, task->end);
+    tess_score_task some = *task;
+    for (int64_t image = task->image; image < task->end; image += step) {
+        some.image = image;
+        some.end = tess_min_i64(image + step, task->end);
+        TESS_TRY(score_some(s, &some, error));
+    }
+    return TESS_OK;
 }
 
-tess_status tess_statistics_score(tess_statistics *s, const tess_pixel_set *set, int64_t image,
+tess_status tess_statistics_score(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
                                   tess_score_sink sink, void *user, tess_error *error)
 {
     const int node = tess_pipeline_kind(&s->plan->pipeline, TESS_NODE_SCORE_TO_LOGIT);
-    if (node < 0)
-        return tess_statistics_raw_scores(s, set, image, sink, user, error);
-    logit l = {s, s->state->of[node][0], s->state->of[node][1], sink, user};
-    return tess_statistics_raw_scores(s, set, image, to_logits, &l, error);
+    tess_score_task task = {
+        .set = set, .image = image, .end = end, .logits = node >= 0, .sink = sink, .user = user};
+    if (node >= 0)
+        task.scale = s->state->of[node][0], task.bias = s->state->of[node][1];
+    return tess_statistics_run_scores(s, &task, error);
 }
