@@ -166,6 +166,8 @@ static void check_exchange(tess_dist *dist, tess_error *error)
                                                 {down, to_down[k], bytes, from_down[k], bytes}};
             GOOD(tess_dist_exchange_begin(x[k], dist->size <= 2 ? list : many, 2, error));
         }
+        for (int k = 0; k < turn; k++)
+            GOOD(tess_dist_exchange_poll(x[k % 2], error));
         for (int k = 1; k >= 0; k--)
             GOOD(tess_dist_exchange_end(x[k], error));
         int wrong = 0;
@@ -176,6 +178,7 @@ static void check_exchange(tess_dist *dist, tess_error *error)
         EXPECT(wrong == 0, "%d values exchanged wrong", wrong);
     }
     EXPECT(tess_mem_calls() == calls, "begin and end allocate");
+    GOOD(tess_dist_exchange_poll(x[0], error)); /* nothing is under way */
     EXPECT(tess_dist_exchange_end(x[0], error) == TESS_INTERNAL, "an end without a begin");
     tess_dist_exchange_destroy(x[0]);
     tess_dist_exchange_destroy(x[1]);
