@@ -47,6 +47,8 @@ static tess_data_settings data_of(const tess_train_job *job, int micro_batches)
                                .workers = (int)job->config.data.workers};
     if (data.workers == 0 && job->engine.device->host_memory)
         data.workers = 1; /* the step needs the cores */
+    else if (data.workers == 0)
+        data.workers = job->dist->threads; /* a rank's share of the cores; alone 0, which is all of them */
     return data;
 }
 
