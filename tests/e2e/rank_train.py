@@ -121,6 +121,18 @@ def check_maps(bench, launcher, program):
     bench.check(status == 0, f"a diffusion network: {status} {err[:300]}")
 
 
+def check_decisions(bench, launcher, program):
+    """What a validation decides, and a loss that is not finite, is decided alike on all ranks."""
+    changes = {"steps": 30, "average": 0, "schedule": {"kind": "plateau", "patience": 0, "factor": 0.1, "warmup": 0}, "optimizer": {"rate": 1e-30},
+               "validation": {"folder": "held", "every": 5, "patience": 2}, "tensorboard": "events"}
+    records = [train(launcher, program, bench, ranks, f"settled{ranks}", **changes) for ranks in (1, 2)]
+    ends = [record["train"]["result"]["steps"] for record in records if record]
+    bench.check(len(ends) == 2 and ends[0] == ends[1] < 30, f"ends when the validation is no better: {ends}")
+    compare(bench, "settled1", "settled2")
+    status, out, err = launcher.run(3, program, "train", config(bench, "infinite", optimizer={"rate": 1e30, "clip": 0}), "--quiet")
+    bench.check(status == 1 and len(said(err)) == 1 and "the loss is" in err, f"a loss that is not finite: {status} {err[:300]}")
+
+
 def check_refusals(bench, launcher, program):
     for says, changes in (("cannot be shared by 3 ranks", {"batch": 2}), ("micro_batches", {"micro_batches": 3})):
         path = config(bench, "refused", **changes)
@@ -173,7 +185,7 @@ def main():
     begin = time.monotonic()
     bench.need_device(DEVICE)
     make_images(bench)
-    {"curves": lambda: (check_curves(bench, launcher, program), check_parts(bench, launcher, program), check_maps(bench, launcher, program), check_refusals(bench, launcher, program)),
+    {"curves": lambda: (check_curves(bench, launcher, program), check_parts(bench, launcher, program), check_maps(bench, launcher, program), check_decisions(bench, launcher, program), check_refusals(bench, launcher, program)),
      "stops": lambda: check_ends(bench, launcher, program)}[sys.argv[4]]()
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()
