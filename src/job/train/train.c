@@ -43,8 +43,11 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
     if (context->dist->rank != 0)
         own.common.note = NULL;                             /* the notes of a run come up on every rank */
     tess_train_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
-    if (!job)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
+    const tess_status room = job ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
+    if (tess_dist_agree(context->dist, room, error) != TESS_OK) {
+        tess_small_free(job);
+        return TESS_NO_MEMORY;
+    }
     job->settings = &own;
     job->dist = context->dist;
     job->opened = job->begin = tess_clock();
@@ -70,6 +73,7 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
         const tess_status written = tess_record_end(told, record, status == TESS_OK ? error : &ignored);
         status = status == TESS_OK ? written : status;
     }
+    status = tess_dist_agree(job->dist, status, error);
     if (ran && status == TESS_OK && job->dist->size == 1)
         learn(job);
     tess_train_close(job);
