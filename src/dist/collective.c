@@ -177,6 +177,11 @@ tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_di
     return exchange->ops->begin(&exchange->requests, list, count, error);
 }
 
+tess_status tess_dist_exchange_poll(tess_dist_exchange *exchange, tess_error *error)
+{
+    return exchange->under_way ? exchange->ops->poll(&exchange->requests, error) : TESS_OK;
+}
+
 tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *error)
 {
     if (!exchange->under_way)

@@ -106,6 +106,8 @@ void tess_dist_exchange_destroy(tess_dist_exchange *exchange); /* accepts NULL; 
 /* Starts to send and receive. Until the end, `send` must not change and `receive` is undefined. */
 tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_dist_transfer *list, int count,
                                      tess_error *error) TESS_MUST_CHECK;
+/* Moves transfers on that are under way, and does not wait: libraries do this only when they are called. */
+tess_status tess_dist_exchange_poll(tess_dist_exchange *exchange, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *error) TESS_MUST_CHECK;
 
 /* Independent work in dynamic order. Collective: makes a counter that starts at 0. Only the newest 64 are kept. */

@@ -29,6 +29,7 @@ struct tess_dist_ops {
     size_t (*request_bytes)(int most);
     tess_status (*begin)(tess_dist_requests *requests, const tess_dist_transfer *list, int count,
                          tess_error *error);
+    tess_status (*poll)(tess_dist_requests *requests, tess_error *error);
     tess_status (*end)(tess_dist_requests *requests, tess_error *error);
 };
 

@@ -65,6 +65,12 @@ static tess_status begin(tess_dist_requests *requests, const tess_dist_transfer 
     return TESS_OK;
 }
 
+static tess_status poll(tess_dist_requests *requests, tess_error *error)
+{
+    (void)requests, (void)error;
+    return TESS_OK;
+}
+
 static tess_status end(tess_dist_requests *requests, tess_error *error)
 {
     (void)requests, (void)error;
@@ -84,6 +90,7 @@ const tess_dist_ops tess_dist_solo = {.name = "solo",
                                       .barrier = barrier,
                                       .request_bytes = request_bytes,
                                       .begin = begin,
+                                      .poll = poll,
                                       .end = end};
 
 void tess_dist_init_solo(tess_dist *dist)

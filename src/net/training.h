@@ -23,6 +23,10 @@ typedef struct tess_training_settings {
     tess_dtype dtype;   /* of activations and their gradients: F32, BF16, F16 */
     int64_t n, h, w, d; /* a micro-batch; d 0 means 1 */
     int micro_batches;
+    /* The part of the step's batch that is computed here, if ranks share it: 0 means 1, all of it; and the place of its
+     * first image in the batch. Gradients and loss are this part's of those of the batch: ranks add theirs. */
+    double share;
+    int64_t first;
     tess_recompute recompute;
     /* The most blocks that are computed again: first those that free the most bytes for their work. */
     int recompute_blocks;
@@ -93,6 +97,14 @@ void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 void tess_training_control(tess_training *training, const double *control, tess_stream *stream);
 /* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
 void tess_training_pass(tess_training *training, int index, tess_stream *stream);
+/* The same for the last micro-batch of a step whose gradients ranks add up. `ready` is called between the ops of the pass:
+ * gradients of the values from `from` on will not change any more. On a device with graphs the pass is one piece of work: it is
+ * called once, when that is queued. */
+typedef void (*tess_gradients_fn)(void *user, int64_t from);
+void tess_training_last_pass(tess_training *training, int index, tess_gradients_fn ready, void *user,
+                             tess_stream *stream);
+/* Device memory of all gradients, `trained` values; NULL if the pass updates. */
+float *tess_training_gradients(const tess_training *training);
 /* The optimizer's step; nothing is left to do if the pass updates. */
 void tess_training_update(tess_training *training, tess_stream *stream);
 /* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not

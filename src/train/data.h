@@ -92,7 +92,8 @@ typedef struct tess_data_settings {
     tess_device *device; /* for pinned memory */
     tess_stop *stop;     /* of the job; take() returns TESS_INTERRUPTED when it is set; may be NULL */
     uint64_t seed;
-    int64_t batch;      /* samples of a step */
+    int64_t batch;      /* samples of a step, or those of them that this rank draws */
+    int64_t first;      /* place of the first one in the whole batch */
     int parts;          /* micro-batches of a step: a divisor of `batch` */
     int64_t first_step; /* where the run starts or is resumed */
     int depth;          /* micro-batches that are held, including those taken: at least 2 */

@@ -99,7 +99,7 @@ static tess_status draw_some(tess_data_queue *q, int worker, int64_t batch, int6
     const int64_t part = batch % s->parts;
     const tess_sample sample = {.seed = s->seed,
                                 .step = s->first_step + batch / s->parts,
-                                .index = part * q->n + item,
+                                .index = s->first + part * q->n + item,
                                 .more = q->unit - 1,
                                 .worker = worker,
                                 .stop = &q->end};
@@ -166,7 +166,7 @@ static tess_status check(const tess_data_settings *s, tess_error *error)
                          s->parts);
     if (s->depth < 2 || s->depth > TESS_DATA_DEPTH)
         return tess_fail(error, TESS_BAD_OPTION, "%d batches ahead: use 2 to %d", s->depth, TESS_DATA_DEPTH);
-    if (s->first_step < 0 || s->first_step >= UINT32_MAX || s->batch >= UINT32_MAX)
+    if (s->first_step < 0 || s->first_step >= UINT32_MAX || s->first < 0 || s->first + s->batch >= UINT32_MAX)
         return tess_fail(error, TESS_BAD_OPTION, "step %lld: steps and samples are counted to 2^32",
                          (long long)s->first_step);
     return TESS_OK;
@@ -211,7 +211,7 @@ tess_status tess_data_open(const tess_data_settings *settings, tess_data_queue *
     q->settings = *settings;
     q->workers = worker_count(settings);
     q->n = settings->batch / settings->parts;
-    q->unit = common_divisor(q->n, tess_max_i64(settings->source->group, 1));
+    q->unit = common_divisor(common_divisor(q->n, tess_max_i64(settings->source->group, 1)), settings->first);
     tess_stop_init(&q->end, NULL, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -264,7 +264,7 @@ tess_status tess_data_take(tess_data_queue *q, tess_batch *batch, tess_error *er
         return status;
     const int part = (int)(q->taken % s->parts);
     *batch = (tess_batch){.step = s->first_step + q->taken / s->parts,
-                          .first = part * q->n,
+                          .first = s->first + part * q->n,
                           .n = q->n,
                           .part = part,
                           .arrays = s->source->arrays,

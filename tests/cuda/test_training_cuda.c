@@ -3,6 +3,7 @@
 
 #include "step_checks.h"
 #include "step_gradients.h"
+#include "step_shares.h"
 
 int main(void)
 {
@@ -20,6 +21,7 @@ int main(void)
             check_update_in_pass(device, types[i]);
     }
     check_micro_batches(device);
+    check_shares(device);
     check_states(device);
     check_gradients_block(device);
     tess_registry_close(device);

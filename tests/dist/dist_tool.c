@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "dist/dist.h"
+#include "train/rank_sum.h"
 
 static int problems;
 
@@ -166,6 +167,8 @@ static void check_exchange(tess_dist *dist, tess_error *error)
                                                 {down, to_down[k], bytes, from_down[k], bytes}};
             GOOD(tess_dist_exchange_begin(x[k], dist->size <= 2 ? list : many, 2, error));
         }
+        for (int k = 0; k < turn; k++)
+            GOOD(tess_dist_exchange_poll(x[k % 2], error));
         for (int k = 1; k >= 0; k--)
             GOOD(tess_dist_exchange_end(x[k], error));
         int wrong = 0;
@@ -176,9 +179,45 @@ static void check_exchange(tess_dist *dist, tess_error *error)
         EXPECT(wrong == 0, "%d values exchanged wrong", wrong);
     }
     EXPECT(tess_mem_calls() == calls, "begin and end allocate");
+    GOOD(tess_dist_exchange_poll(x[0], error)); /* nothing is under way */
     EXPECT(tess_dist_exchange_end(x[0], error) == TESS_INTERNAL, "an end without a begin");
     tess_dist_exchange_destroy(x[0]);
     tess_dist_exchange_destroy(x[1]);
+}
+
+/* Sums have the bits of a sum in the order of the ranks, for arrays of one piece and of many, that become final at once or bit by
+ * bit, in place or through copies. */
+static void check_rank_sum(tess_dist *dist, tess_error *error)
+{
+    tess_memory memory = {0};
+    tess_device *device = NULL;
+    const tess_device_options options = {.threads = 1, .memory = &memory};
+    GOOD(tess_registry_open("cpu", &options, &device, error));
+    static const int64_t sizes[] = {1, 5, 4096, 4097, 50001, 3000000};
+    for (int i = 0; i < 12; i++) {
+        const int64_t count = sizes[i / 2];
+        float *values = tess_small_alloc((size_t)count, sizeof *values);
+        tess_rank_sum *sum = NULL;
+        GOOD(tess_rank_sum_open(dist, device, values, count, i % 2 == 1, &sum, error));
+        for (int turn = 0; turn < 2; turn++) {
+            for (int64_t k = 0; k < count; k++)
+                values[k] = (float)(k % 1013 + turn) / (float)(7 * dist->rank + 3);
+            for (int64_t from = count; turn && from > count / 3; from -= count / 11 + 1 + dist->rank)
+                tess_rank_sum_ready(sum, from);
+            GOOD(tess_rank_sum_end(sum, error));
+            int64_t wrong = 0;
+            for (int64_t k = 0; k < count; k++) {
+                float expected = 0;
+                for (int r = 0; r < dist->size; r++)
+                    expected += (float)(k % 1013 + turn) / (float)(7 * r + 3);
+                wrong += memcmp(&expected, &values[k], sizeof expected) != 0;
+            }
+            EXPECT(wrong == 0, "%lld of %lld sums", (long long)wrong, (long long)count);
+        }
+        tess_rank_sum_close(sum);
+        tess_small_free(values);
+    }
+    tess_registry_close(device);
 }
 
 /* Every number goes to one rank, also when several counters are used, and none after a drain. */
@@ -239,6 +278,7 @@ static void check_calls(tess_dist *dist, tess_error *error)
     check_sum(dist, error);
     check_pieces(dist, error);
     check_exchange(dist, error);
+    check_rank_sum(dist, error);
     check_next(dist, error);
     check_report(dist, error);
     check_places(dist, error);

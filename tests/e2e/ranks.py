@@ -141,7 +141,6 @@ def check_refusals(bench, launcher, program):
             (2, "unknown option --sgima", ("denoise", folder, out, "--sgima", "1"), "", ""),
             (1, "reconstruct cannot share", ("reconstruct", out, "--problem", "deblur", "--size", "64"), "", ""),
             (1, "convert cannot share", ("convert", models / "drunet-gray-small.safetensors", out), "", ""),
-            (1, "train cannot share", ("train", out), "", ""),
             (1, "rank 1 (", ("denoise", nine, out), other, folder),
             (1, "rank 1: /proc/self/fd/9/drunet-gray-small.safetensors", ("denoise", folder, out, "--model", nine + "/drunet-gray-small.safetensors"), other, models),
             (2, "rank 1: --sigma", ("denoise", folder, out, "--sigma", nine + "/0.npy"), other, folder),

@@ -7,6 +7,7 @@
 
 #include "step_checks.h"
 #include "step_gradients.h"
+#include "step_shares.h"
 
 static tess_device *open_cpu(int threads, const char *isa)
 {
@@ -331,6 +332,7 @@ int main(void)
         check_update_in_pass(device, TESS_BF16);
     }
     check_micro_batches(device);
+    check_shares(device);
     check_states(device);
     check_gradients_block(device);
     test_recomputed_bytes(device, "random:drunet", 0.75);

@@ -144,7 +144,7 @@ static inline void step_fill(step_run *run, void *to, const tess_tensor *t, uint
 static inline void step_data(step_run *run, uint32_t step, int micro)
 {
     tess_tensor t;
-    const int64_t first = micro * run->settings.n;
+    const int64_t first = run->settings.first + micro * run->settings.n;
     for (int i = 0; i < tess_net_input_count(run->net); i++) {
         void *in = tess_training_input(run->training, i, &t);
         step_fill(run, in, &t, (uint32_t)i, step, first);

@@ -78,6 +78,47 @@ static void test_determinism(void)
     free(want.data);
 }
 
+/* Ranks that share a batch draw its samples. */
+static void test_shares(void)
+{
+    tess_folder_settings s = folder_settings(3, CROP);
+    const record want = take_all(&s, 1, 1, 0);
+    tess_source *source = open_folder(&s);
+    size_t bytes = 0, sample = 0, at = 0;
+    for (int k = 0; k < source->arrays; k++) {
+        CHECK(tess_tensor_bytes(&source->array[k], &bytes));
+        sample += bytes;
+    }
+    tess_source_close(source);
+    for (int64_t first = 0, count; first < BATCH; first += count) {
+        count = first ? 7 : 5;
+        source = open_folder(&s);
+        const tess_data_settings settings = {.source = source,
+                                             .device = device,
+                                             .seed = 99,
+                                             .batch = count,
+                                             .first = first,
+                                             .parts = 1,
+                                             .depth = 2,
+                                             .workers = 2};
+        tess_data_queue *queue = open_queue(&settings);
+        tess_batch batch;
+        CHECK(tess_data_take(queue, &batch, NULL) == TESS_OK && batch.first == first && batch.n == count);
+        for (int64_t i = 0; i < count; i++, at += sample) {
+            size_t within = 0;
+            for (int k = 0; k < batch.arrays; k++, within += bytes) {
+                CHECK(tess_tensor_bytes(&source->array[k], &bytes));
+                CHECK(memcmp(want.data + at + within, (char *)batch.data[k] + (size_t)i * bytes, bytes) == 0);
+            }
+        }
+        tess_data_release(queue, &batch);
+        tess_data_close(queue);
+        tess_source_close(source);
+    }
+    CHECK(at == sample * BATCH);
+    free(want.data);
+}
+
 static void test_budget(void)
 {
     tess_folder_settings s = folder_settings(3, CROP);
@@ -196,6 +237,7 @@ int main(void)
     device = test_device();
     make_four_images();
     test_determinism();
+    test_shares();
     test_budget();
     test_stop();
     test_no_memory();

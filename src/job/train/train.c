@@ -39,11 +39,17 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
 {
     tess_error *error = &context->error;
     *record = NULL;
-    TESS_TRY(tess_context_alone(context, "train"));
+    tess_train_settings own = *settings;
+    if (context->dist->rank != 0)
+        own.common.note = NULL;                             /* the notes of a run come up on every rank */
     tess_train_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
-    if (!job)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
-    job->settings = settings;
+    const tess_status room = job ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
+    if (tess_dist_agree(context->dist, room, error) != TESS_OK) {
+        tess_small_free(job);
+        return TESS_NO_MEMORY;
+    }
+    job->settings = &own;
+    job->dist = context->dist;
     job->opened = job->begin = tess_clock();
     tess_status status = tess_train_open(job, &context->memory, error);
     bool ran = false;
@@ -51,23 +57,31 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
         tess_process_reset_peak();
         tess_memory_reset_peak(&context->memory);
         job->overhead = tess_process_resident();
-        tess_note(&settings->common, TESS_NOTE_DETAIL, "%s", job->choice.why);
+        tess_note(&own.common, TESS_NOTE_DETAIL, "%s", job->choice.why);
         job->begin = tess_clock();
         status = tess_train_run(job, error);
         ran = job->state.step > 0;
     }
-    if (job->training && (status == TESS_OK || status == TESS_INTERRUPTED)) {
-        tess_error ignored;
+    const bool told_of = job->training && (status == TESS_OK || status == TESS_INTERRUPTED);
+    tess_error ignored;
+    if (told_of && ran && tess_train_share_figures(job, &ignored) != TESS_OK)
+        ran = false;
+    if (told_of) {
         tess_json *told = tess_train_record(job, ran);
         if (status == TESS_INTERRUPTED)
             tess_json_set_bool(&told, "interrupted", true);
         const tess_status written = tess_record_end(told, record, status == TESS_OK ? error : &ignored);
         status = status == TESS_OK ? written : status;
     }
-    if (ran && status == TESS_OK)
+    status = tess_dist_agree(job->dist, status, error);
+    if (ran && status == TESS_OK && job->dist->size == 1)
         learn(job);
     tess_train_close(job);
     tess_small_free(job);
+    if (context->dist->rank != 0) {
+        tess_record_free(*record);
+        *record = NULL;
+    }
     return status;
 }
 

@@ -11,9 +11,18 @@
 #include "train/events.h"
 #include "train/feed.h"
 #include "train/log.h"
+#include "train/rank_sum.h"
 #include "train/result.h"
 
+/* The samples of a batch that a rank computes. */
+typedef struct tess_train_part {
+    int64_t first, count;
+    int micro_batches;          /* 0: the plan chooses */
+    uint64_t planned, measured; /* bytes; set where all ranks' are gathered */
+} tess_train_part;
+
 typedef struct tess_train_job {
+    tess_dist *dist; /* the ranks that share each batch */
     const tess_train_settings *settings;
     tess_engine
         engine; /* its ops never stop half-way: a half-done step would leave parameters that belong to no step */
@@ -25,10 +34,16 @@ typedef struct tess_train_job {
     int64_t levels;                       /* of a diffusion network: values of its second input; else 0 */
     struct tess_train_spectral *spectral; /* of a pipeline (train_pipeline.h); else NULL */
     const tess_train_phase *phase;
-    tess_training *training; /* of the phase */
+    tess_train_part part;             /* of the phase: what this rank computes */
+    tess_train_part *parts;           /* of all ranks in the first phase; NULL: alone */
+    tess_rank_sum *sum, *running_sum; /* of gradients and running statistics; NULL: none */
+    tess_block running;               /* running statistics on their way between ranks */
+    double *losses;                   /* of all ranks */
+    tess_training *training;          /* of the phase */
     tess_training_choice choice;
     tess_training_choice choices[TESS_CONFIG_PHASES]; /* of all phases */
     uint64_t least;                                   /* bytes that would do, if the limit does not */
+    size_t sum_bytes;                                 /* host memory for the sums over ranks, as counted */
     size_t values_bytes;                              /* host memory for the first values, as counted */
     tess_mem_bytes planned;                           /* of the phase that needs most */
     tess_source *source;
@@ -48,7 +63,9 @@ typedef struct tess_train_job {
     char factor[TESS_RATES_CLASS];  /* the operator that corrects the seconds of steps */
     double noted;                   /* when the last line of progress was given */
     int64_t samples;
-    uint64_t overhead; /* resident bytes before the plan's */
+    uint64_t overhead;   /* resident bytes before the plan's */
+    tess_mem_usage peak; /* measured, as the next: the most of all ranks */
+    uint64_t resident;
 } tess_train_job;
 
 /* train_open.c: everything up to the plan of the first phase. */
@@ -62,10 +79,37 @@ tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *p
 void tess_train_close_phase(tess_train_job *job);
 /* The work of all steps. */
 tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
+/* train_share.c: what rank `rank` computes of a batch. All of it is computed by one rank, and the parts differ by one sample, or by
+ * one micro-batch if their number is given. */
+tess_train_part tess_train_part_of(const tess_train_job *job, int64_t batch, int rank);
+/* Refuses runs that the ranks cannot share. */
+tess_status tess_train_check_parts(const tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Collective: compares what the ranks read, and takes the most that one of them plans; or has measured. */
+tess_status tess_train_share_plan(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_train_share_figures(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+tess_json *tess_train_parts_record(const tess_train_job *job, bool ran);
+/* train_ranks.c: rank 0 leads: it alone writes files and validates. */
+bool tess_train_leads(const tess_train_job *job);
+/* Collective: all ranks get the status and the message of rank 0; those of the others are not used. */
+tess_status tess_train_follow(tess_train_job *job, tess_status lead, tess_error *error) TESS_MUST_CHECK;
+/* Host memory of the sums over ranks, and the sums. */
+size_t tess_train_ranks_bytes(const tess_train_job *job, const tess_parameters *parameters);
+tess_status tess_train_open_sums(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+void tess_train_close_sums(tess_train_job *job);
+/* Collective: the last pass of a step; afterwards the gradients are those of the whole batch. */
+tess_status tess_train_last_pass(tess_train_job *job, int index, tess_error *error) TESS_MUST_CHECK;
+/* Collective: agrees on the status of a step; loss and running statistics become those of the whole batch. */
+tess_status tess_train_share_result(tess_train_job *job, tess_status mine, tess_error *error) TESS_MUST_CHECK;
+/* Collective: all ranks get the state of rank 0, and its numbers. */
+tess_status tess_train_share_state(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Collective: refuses to go on with parameters that are not the same on all ranks. */
+tess_status tess_train_compare(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_files.c: refuses a name that is that of two files of the run, or of one and of the caller's record. */
 tess_status tess_train_check_files(const tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 /* train_state.c: blocks for checkpoints and results; first values. */
 tess_checkpoint_blocks tess_train_blocks(tess_train_job *job);
+/* Collective, as all that move or write state: allocates what a step needs. */
+tess_status tess_train_prepare(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_begin_values(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_save(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_write(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
@@ -113,6 +157,8 @@ tess_status tess_train_run(tess_train_job *job, tess_error *error) TESS_MUST_CHE
 /* train_report.c: log, events and notes; the record. */
 tess_status tess_train_report_step(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
+/* True if the run validates: rank 0 does, and tells the others. */
+bool tess_train_validates(const tess_train_job *job);
 tess_json *tess_train_figures(const tess_train_job *job);
 tess_json *tess_train_record(const tess_train_job *job, bool ran);
 

@@ -66,6 +66,7 @@ static tess_status choose_device(tess_train_job *job, tess_error *error)
     tess_status status = TESS_OK;
     if (tess_choice_wants_work(&job->engine))
         status = tess_train_list_work(job, &work, error);
+    status = tess_dist_agree(job->dist, status, error);
     if (status == TESS_OK && tess_choice_wants_work(&job->engine))
         status = tess_choice_settle(&job->engine, &common, &work, error);
     tess_work_clear(&work);
@@ -83,7 +84,7 @@ static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_er
     const tess_common common = engine_settings(job);
     if (job->settings->seed_given)
         job->config.seed = common.seed;
-    return tess_choice_open(&job->engine, memory, &common, error);
+    return tess_choice_open_ranks(&job->engine, job->dist, memory, &common, error);
 }
 
 static tess_status open_model(tess_train_job *job, tess_error *error)
@@ -116,46 +117,61 @@ static tess_status open_network(tess_train_job *job, tess_error *error)
 {
     TESS_TRY(job->config.network.architecture == TESS_TRAIN_PIPELINE ? tess_train_open_pipeline(job, error)
                                                                      : open_model(job, error));
-    if (job->settings->resume)
-        return TESS_OK;
     tess_parameters parameters;
     TESS_TRY(tess_parameters_list(job->model.net, &parameters, error));
-    job->values_bytes = tess_block_granted((size_t)parameters.trained * sizeof(float)) +
-                        tess_block_granted((size_t)(parameters.running + 1) * sizeof(float));
+    job->sum_bytes = tess_train_ranks_bytes(job, &parameters);
+    if (!job->settings->resume && tess_train_leads(job))
+        job->values_bytes = tess_block_granted((size_t)parameters.trained * sizeof(float)) +
+                            tess_block_granted((size_t)(parameters.running + 1) * sizeof(float));
     tess_parameters_clear(&parameters);
     return TESS_OK;
 }
 
 static tess_status open_validation(tess_train_job *job, tess_error *error)
 {
-    if (!job->config.validation.folder.path)
+    if (!job->config.validation.folder.path || !tess_train_leads(job))
         return TESS_OK;
     if (job->spectral)
         return tess_train_open_pipeline_validation(job, error);
     return tess_validator_open(&job->engine, &job->stop, &job->config, job->start, &job->validator, error);
 }
 
-tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error *error)
+static tess_status read_config(tess_train_job *job, tess_error *error)
 {
-    const tess_common *common = &job->settings->common;
-    tess_stop_init(&job->stop, common->progress, common->progress_user);
     if (!job->settings->config)
         return tess_fail(error, TESS_BAD_OPTION, "a configuration file is missing");
     TESS_TRY(tess_train_config_read(job->settings->config, &job->config, error));
     TESS_TRY(tess_train_config_check_files(&job->config, error));
-    TESS_TRY(open_engine(job, memory, error));
-    TESS_TRY(open_network(job, error));
-    TESS_TRY(choose_device(job, error));
+    TESS_TRY(tess_train_check_parts(job, error));
+    job->losses = tess_small_alloc((size_t)job->dist->size, sizeof *job->losses);
+    return job->losses ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+}
+
+/* Data, validation, and the plan of all phases. */
+static tess_status open_parts(tess_train_job *job, tess_error *error)
+{
     if (job->spectral)
         TESS_TRY(tess_train_plan_first(job, error));
     TESS_TRY(open_validation(job, error));
     TESS_TRY(tess_train_plan_phases(job, error));
     const int64_t links = job->source->images ? tess_images_links(job->source->images) : 0;
     if (links)
-        tess_note(common, TESS_NOTE_WARNING,
+        tess_note(&job->settings->common, TESS_NOTE_WARNING,
                   "data.folders: %lld link(s) to folders are not followed; name those folders themselves",
                   (long long)links);
     return tess_train_check_files(job, error);
+}
+
+tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error *error)
+{
+    const tess_common *common = &job->settings->common;
+    tess_stop_init(&job->stop, common->progress, common->progress_user);
+    TESS_TRY(tess_dist_agree(job->dist, read_config(job, error), error));
+    TESS_TRY(open_engine(job, memory, error));
+    TESS_TRY(tess_dist_agree(job->dist, open_network(job, error), error));
+    TESS_TRY(tess_dist_agree(job->dist, choose_device(job, error), error));
+    TESS_TRY(tess_dist_agree(job->dist, open_parts(job, error), error));
+    return tess_train_share_plan(job, error);
 }
 
 void tess_train_close(tess_train_job *job)
@@ -171,4 +187,6 @@ void tess_train_close(tess_train_job *job)
     if (job->engine.device)
         tess_engine_close(&job->engine);
     tess_train_config_clear(&job->config);
+    tess_small_free(job->losses);
+    tess_small_free(job->parts);
 }

@@ -35,17 +35,20 @@ static tess_status open_source(tess_train_job *job, int64_t crop, uint64_t cache
     return tess_folder_open(&settings, &job->source, error);
 }
 
-static tess_data_settings data_of(const tess_train_job *job, int64_t batch, int micro_batches)
+static tess_data_settings data_of(const tess_train_job *job, int micro_batches)
 {
     tess_data_settings data = {.source = job->source,
                                .device = job->engine.device,
                                .seed = job->config.seed,
-                               .batch = batch,
+                               .batch = job->part.count,
+                               .first = job->part.first,
                                .parts = micro_batches,
                                .depth = micro_batches + 2, /* all of a step, and one ahead */
                                .workers = (int)job->config.data.workers};
     if (data.workers == 0 && job->engine.device->host_memory)
         data.workers = 1; /* the step needs the cores */
+    else if (data.workers == 0)
+        data.workers = job->dist->threads; /* a rank's share of the cores; alone 0, which is all of them */
     return data;
 }
 
@@ -55,16 +58,17 @@ static tess_mem_bytes larger_bytes(const tess_mem_bytes *a, const tess_mem_bytes
     return tess_mem_total(a) + a->by[TESS_MEM_HOST] > tess_mem_total(b) + b->by[TESS_MEM_HOST] ? *a : *b;
 }
 
-/* Bytes of everything but the step, by category, for a batch in so many parts. The first values of the parameters are
+/* Bytes of everything but the step, by category, for this rank's part of a batch in so many parts. The first values of the parameters are
  * gone when data and validation come. */
-static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int micro_batches)
+static tess_mem_bytes other_bytes(const tess_train_job *job, int micro_batches)
 {
     const size_t values = job->values_bytes;
-    const tess_data_settings data = data_of(job, batch, micro_batches);
+    const tess_data_settings data = data_of(job, micro_batches);
     tess_mem_bytes bytes = {{0}};
     if (job->validator)
         bytes = tess_validator_bytes(job->validator);
-    bytes.by[TESS_MEM_IO] += tess_feed_bytes(job->engine.device, job->source, batch / micro_batches);
+    bytes.by[TESS_MEM_IO] +=
+        tess_feed_bytes(job->engine.device, job->source, job->part.count / micro_batches);
     bytes.by[TESS_MEM_HOST] += tess_data_bytes(&data);
     if (!job->engine.device->host_memory)
         bytes.by[TESS_MEM_HOST] = bytes.by[TESS_MEM_HOST] > values ? bytes.by[TESS_MEM_HOST] : values;
@@ -75,7 +79,7 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int 
         bytes = larger_bytes(&first, &bytes);
         bytes.by[TESS_MEM_HOST] += tess_train_pipeline_bytes(job);
     }
-    bytes.by[TESS_MEM_HOST] += TESS_CHECKPOINT_BUFFER;
+    bytes.by[TESS_MEM_HOST] += job->sum_bytes + (tess_train_leads(job) ? TESS_CHECKPOINT_BUFFER : 0);
     if (job->engine.device->host_memory) {
         bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];
         bytes.by[TESS_MEM_HOST] = 0;
@@ -86,7 +90,7 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int64_t batch, int 
 static uint64_t besides(const void *user, int micro_batches)
 {
     const tess_train_job *job = user;
-    const tess_mem_bytes other = other_bytes(job, job->phase->batch, micro_batches);
+    const tess_mem_bytes other = other_bytes(job, micro_batches);
     return tess_mem_total(&other);
 }
 
@@ -101,13 +105,16 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                [TESS_TRAIN_RECOMPUTE_ALL] = TESS_RECOMPUTE_ALL};
     const tess_train_config *config = &job->config;
     const tess_op_loss masked = {.kind = TESS_MASKED_MSE, .share = 1};
+    const tess_train_part part = tess_train_part_of(job, phase->batch, job->dist->rank);
     int64_t height, width;
     tess_train_step_size(job, phase->crop, &height, &width);
     return (tess_training_request){.settings = {.dtype = job->engine.dtype,
-                                                .n = phase->batch,
+                                                .n = part.count,
+                                                .share = (double)part.count / (double)phase->batch,
+                                                .first = part.first,
                                                 .h = height,
                                                 .w = width,
-                                                .micro_batches = (int)config->micro_batches,
+                                                .micro_batches = part.micro_batches,
                                                 .recompute = recompute[config->recompute],
                                                 .loss = job->levels ? masked : tess_train_config_loss(config),
                                                 .optimize = tess_train_config_optimize(config),
@@ -115,7 +122,7 @@ static tess_training_request request_of(const tess_train_job *job, const tess_tr
                                                 .tf32 = job->engine.tf32,
                                                 .pair_gradients = true,
                                                 .seed = tess_data_seed(config->seed, TESS_DATA_DROPOUT),
-                                                .update_bytes = UPDATE_BYTES},
+                                                .update_bytes = job->dist->size > 1 ? 0 : UPDATE_BYTES},
                                    .recompute_auto = config->recompute == TESS_TRAIN_RECOMPUTE_AUTO,
                                    .limit = job->limit,
                                    .besides = besides,
@@ -140,7 +147,7 @@ tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_erro
             tess_work_add_op(work, phase, job->engine.rates, tess_training_op(training, k), true,
                              (double)part->steps);
         tess_training_destroy(training);
-        phase->up += (double)(part->steps * part->batch * settings.h * settings.w * job->model.channels) * 2 *
+        phase->up += (double)(part->steps * settings.n * settings.h * settings.w * job->model.channels) * 2 *
                      (double)sizeof(float);
         phase->copies += (double)part->steps;
         phase->pieces += (double)part->steps;
@@ -158,10 +165,12 @@ static tess_status plan_phase(tess_train_job *job, const tess_train_phase *phase
              : job->levels ? tess_train_open_maps(job, phase->crop, cache, error)
                            : open_source(job, phase->crop, cache, error));
     job->phase = phase;
+    job->part = tess_train_part_of(job, phase->batch, job->dist->rank);
     const tess_training_request request = request_of(job, phase);
     TESS_TRY(tess_plan_training(job->model.net, job->engine.device, job->engine.rates, &request, &job->choice,
                                 &job->training, &job->least, error));
-    job->data = data_of(job, phase->batch, job->choice.micro_batches);
+    job->data = data_of(job, job->choice.micro_batches);
+    job->part.micro_batches = job->choice.micro_batches;
     job->data.stop = &job->stop;
     job->choices[phase - job->config.phases.list] = job->choice;
     return TESS_OK;
@@ -180,7 +189,7 @@ static double step_seconds(const tess_train_job *job)
             bytes += (double)file->height * (double)file->width * file->channels *
                      (double)tess_dtype_size(file->dtype);
     }
-    const double decoding = bytes / (double)count * (double)job->phase->batch / (rate * job->data.workers);
+    const double decoding = bytes / (double)count * (double)job->part.count / (rate * job->data.workers);
     return decoding > job->choice.seconds ? decoding : job->choice.seconds;
 }
 
@@ -206,7 +215,7 @@ tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *p
 static tess_mem_bytes phase_bytes(const tess_train_job *job)
 {
     tess_mem_bytes bytes = tess_training_bytes(job->training);
-    const tess_mem_bytes other = other_bytes(job, job->phase->batch, job->choice.micro_batches);
+    const tess_mem_bytes other = other_bytes(job, job->choice.micro_batches);
     for (int i = 0; i < TESS_MEM_CATEGORIES; i++)
         bytes.by[i] += other.by[i];
     return bytes;
@@ -253,6 +262,7 @@ tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error)
 
 void tess_train_close_phase(tess_train_job *job)
 {
+    tess_train_close_sums(job);
     tess_data_close(job->queue);
     job->queue = NULL;
     tess_feed_close(&job->feed);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/process.h"
 #include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
@@ -130,6 +129,11 @@ tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
     return TESS_OK;
 }
 
+bool tess_train_validates(const tess_train_job *job)
+{
+    return job->config.validation.folder.path != NULL;
+}
+
 tess_json *tess_train_figures(const tess_train_job *job)
 {
     tess_json *figures = tess_json_object();
@@ -218,19 +222,19 @@ tess_json *tess_train_record(const tess_train_job *job, bool ran)
         tess_train_describe_pipeline(job, &train);
     if (ran) {
         tess_json *measured = tess_json_object();
-        tess_mem_usage peak;
-        tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &peak);
         tess_json_set_double(&measured, "seconds", job->train_seconds);
         tess_json_set_double(&measured, "wall_seconds", tess_clock() - job->begin);
         tess_json_set_double(&measured, "samples_per_second", samples_per_second(job));
         tess_json_set_double(&measured, "waited_seconds", job->queue ? tess_data_waited(job->queue) : 0);
-        tess_json_set(&measured, "peak_bytes", tess_record_bytes(&peak.bytes, peak.total));
-        tess_json_set_int(&measured, "resident_bytes", (int64_t)tess_process_peak());
+        tess_json_set(&measured, "peak_bytes", tess_record_bytes(&job->peak.bytes, job->peak.total));
+        tess_json_set_int(&measured, "resident_bytes", (int64_t)job->resident);
         tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
         tess_json_set(&record, "measured", measured);
         tess_json_set(&train, "result", tess_train_figures(job));
         tess_json_set_int(&train, "first_step", job->first_step);
     }
+    if (job->parts)
+        tess_json_set(&train, "parts", tess_train_parts_record(job, ran));
     tess_json_set(&record, "train", train);
     return record;
 }

@@ -43,6 +43,23 @@ static tess_status not_finite(const tess_train_job *job, tess_error *error)
                      (long long)job->state.step, job->state.loss, job->state.norm, last);
 }
 
+/* Ranks agree before the last pass, because in it they wait for each other: a rank that has no batch ends the step everywhere. */
+static tess_status run_passes(tess_train_job *job, held *h, tess_error *error)
+{
+    const int last = job->choice.micro_batches - 1;
+    tess_status status = TESS_OK;
+    for (int m = 0; m <= last; m++) {
+        if (!h->fed && status == TESS_OK)
+            status = feed(job, h, error);
+        h->fed = false;
+        if (m == last)
+            status = tess_dist_agree(job->dist, status, error);
+        else if (status == TESS_OK)
+            tess_training_pass(job->training, m, NULL);
+    }
+    return status == TESS_OK ? tess_train_last_pass(job, last, error) : status;
+}
+
 static tess_status step(tess_train_job *job, held *h, bool last, tess_error *error)
 {
     double control[TESS_CONTROLS];
@@ -51,18 +68,14 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     job->rate = control[TESS_CONTROL_RATE];
     control[TESS_CONTROL_EPOCH] = tess_train_epoch(job, job->state.step);
     tess_training_control(job->training, control, NULL);
-    for (int m = 0; m < job->choice.micro_batches; m++) {
-        if (!h->fed)
-            TESS_TRY(feed(job, h, error));
-        h->fed = false;
-        tess_training_pass(job->training, m, NULL);
-    }
+    TESS_TRY(run_passes(job, h, error));
     tess_training_update(job->training, NULL);
     /* The parameters are those of the next step now, so this one is finished whatever happens to the next batch: its
      * failure comes again when it is needed. */
     tess_error later;
     h->fed = !last && feed(job, h, &later) == TESS_OK;
-    TESS_TRY(tess_training_result(job->training, NULL, &job->state.loss, &job->state.norm, error));
+    TESS_TRY(tess_train_share_result(
+        job, tess_training_result(job->training, NULL, &job->state.loss, &job->state.norm, error), error));
     release(job, h);
     job->train_seconds += tess_clock() - start;
     job->samples += job->phase->batch;
@@ -73,7 +86,7 @@ static tess_status step(tess_train_job *job, held *h, bool last, tess_error *err
     return TESS_OK;
 }
 
-static tess_status measure_psnr(tess_train_job *job, tess_error *error)
+static tess_status measure_here(tess_train_job *job, tess_error *error)
 {
     if (job->spectral) {
         TESS_TRY(tess_train_take_values(job, error));
@@ -90,11 +103,18 @@ static tess_status measure_psnr(tess_train_job *job, tess_error *error)
     return status;
 }
 
+static tess_status measure_psnr(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(tess_train_follow(job, tess_train_leads(job) ? measure_here(job, error) : TESS_OK, error));
+    return tess_dist_broadcast(job->dist, 0, &job->psnr, sizeof job->psnr, error);
+}
+
 static tess_status validate(tess_train_job *job, tess_error *error)
 {
     TESS_TRY(measure_psnr(job, error));
     (void)tess_train_state_validated(&job->config, &job->state, job->psnr);
-    return tess_train_report_psnr(job, error);
+    return tess_train_follow(job, tess_train_leads(job) ? tess_train_report_psnr(job, error) : TESS_OK,
+                             error);
 }
 
 static bool due(int64_t step, int64_t every, int64_t end)
@@ -106,27 +126,31 @@ static bool due(int64_t step, int64_t every, int64_t end)
 static bool is_settled(const tess_train_job *job)
 {
     const int64_t patience = job->config.validation.patience;
-    return patience > 0 && job->validator && job->state.validated_step == job->state.step &&
+    return patience > 0 && tess_train_validates(job) && job->state.validated_step == job->state.step &&
            job->state.step - job->state.best_step > patience * job->config.validation.every;
 }
 
 static tess_status after_step(tess_train_job *job, tess_error *error)
 {
     const int64_t done = job->state.step, end = job->config.steps;
-    TESS_TRY(tess_train_report_step(job, error));
-    if (job->validator && due(done, job->config.validation.every, end))
+    const tess_status reported = tess_train_leads(job) ? tess_train_report_step(job, error) : TESS_OK;
+    if (done == job->first_step + 1)
+        TESS_TRY(tess_train_compare(job, error));
+    TESS_TRY(tess_train_follow(job, reported, error));
+    if (tess_train_validates(job) && due(done, job->config.validation.every, end))
         TESS_TRY(validate(job, error));
     if (due(done, job->config.checkpoint.every, end))
         TESS_TRY(tess_train_save(job, error));
     tess_stop_add(&job->stop, 1);
-    return tess_stop_check(&job->stop, error);
+    return tess_dist_agree(job->dist, tess_stop_check(&job->stop, error), error);
 }
 
 /* A run that was stopped during a validation did not count it, and one that was finished needs its figures again. */
 static tess_status validate_resumed(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
-    if (!job->validator || step == 0 || !due(step, job->config.validation.every, job->config.steps))
+    if (!tess_train_validates(job) || step == 0 ||
+        !due(step, job->config.validation.every, job->config.steps))
         return TESS_OK;
     if (job->state.validated_step != step) {
         TESS_TRY(validate(job, error));
@@ -147,7 +171,7 @@ static tess_status open_queue(tess_train_job *job, tess_error *error)
 static tess_status run_phase(tess_train_job *job, int64_t end, tess_error *error)
 {
     held h = {.count = 0};
-    tess_status status = open_queue(job, error);
+    tess_status status = tess_dist_agree(job->dist, open_queue(job, error), error);
     while (status == TESS_OK && job->state.step < end) {
         status = step(job, &h, job->state.step + 1 == end, error);
         if (status == TESS_OK)
@@ -201,21 +225,34 @@ static tess_status run_phases(tess_train_job *job, tess_error *error)
     return tess_train_save(job, error);
 }
 
-tess_status tess_train_run(tess_train_job *job, tess_error *error)
+/* What only rank 0 has: files, and a validation. */
+static tess_status open_files(tess_train_job *job, tess_error *error)
 {
+    if (!tess_train_leads(job))
+        return TESS_OK;
     if (job->config.log.path) /* first, because it may be refused */
         TESS_TRY(tess_log_open(job->config.log.path, &job->log, error));
     TESS_TRY(tess_checkpoints_open(job->engine.memory, job->config.checkpoint.folder.path, &job->checkpoints,
                                    error));
-    if (!job->settings->resume)
-        TESS_TRY(tess_checkpoints_check_empty(job->checkpoints, error));
-    TESS_TRY(tess_training_prepare(job->training, error));
+    return job->settings->resume ? TESS_OK : tess_checkpoints_check_empty(job->checkpoints, error);
+}
+
+static tess_status begin(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(tess_train_follow(job, open_files(job, error), error));
+    TESS_TRY(tess_train_prepare(job, error));
     TESS_TRY(tess_train_begin_values(job, error));
-    if (job->validator)
-        TESS_TRY(tess_validator_prepare(job->validator, error));
     job->saved_step = job->settings->resume ? job->state.step : -1;
     job->first_step = job->state.step;
-    TESS_TRY(open_outputs(job, error));
+    tess_status status = job->validator ? tess_validator_prepare(job->validator, error) : TESS_OK;
+    if (status == TESS_OK && tess_train_leads(job))
+        status = open_outputs(job, error);
+    return tess_train_follow(job, status, error);
+}
+
+tess_status tess_train_run(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(begin(job, error));
     tess_stop_begin(&job->stop, job->config.steps);
     tess_stop_add(&job->stop, job->state.step);
     job->noted = tess_clock();

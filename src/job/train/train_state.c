@@ -55,7 +55,15 @@ static void on_note(void *user, tess_note_level level, const char *text)
     tess_note(&((tess_train_job *)user)->settings->common, level, "%s", text);
 }
 
-tess_status tess_train_begin_values(tess_train_job *job, tess_error *error)
+tess_status tess_train_prepare(tess_train_job *job, tess_error *error)
+{
+    tess_status status = tess_training_prepare(job->training, error);
+    if (status == TESS_OK)
+        status = tess_train_open_sums(job, error);
+    return tess_dist_agree(job->dist, status, error);
+}
+
+static tess_status begin_values(tess_train_job *job, tess_error *error)
 {
     const tess_parameters *parameters = tess_training_parameters(job->training);
     tess_train_state_init(&job->state, &job->config, job->engine.dtype == TESS_F16);
@@ -78,17 +86,27 @@ tess_status tess_train_begin_values(tess_train_job *job, tess_error *error)
     return status;
 }
 
+tess_status tess_train_begin_values(tess_train_job *job, tess_error *error)
+{
+    TESS_TRY(tess_train_follow(job, tess_train_leads(job) ? begin_values(job, error) : TESS_OK, error));
+    return tess_train_share_state(job, error);
+}
+
 tess_status tess_train_save(tess_train_job *job, tess_error *error)
 {
     const tess_checkpoint_contents contents = contents_of(job);
     if (job->saved_step == job->state.step)
         return TESS_OK;
-    TESS_TRY(tess_checkpoint_write(job->checkpoints, &contents, &job->state, error));
+    TESS_TRY(tess_train_compare(job, error));
+    tess_status status = TESS_OK;
+    if (tess_train_leads(job))
+        status = tess_checkpoint_write(job->checkpoints, &contents, &job->state, error);
+    TESS_TRY(tess_train_follow(job, status, error));
     job->saved_step = job->state.step;
     return TESS_OK;
 }
 
-tess_status tess_train_write(tess_train_job *job, tess_error *error)
+static tess_status write_result(tess_train_job *job, tess_error *error)
 {
     if (job->spectral)
         return tess_train_write_pipeline(job, error);
@@ -108,12 +126,21 @@ tess_status tess_train_write(tess_train_job *job, tess_error *error)
     return status;
 }
 
+tess_status tess_train_write(tess_train_job *job, tess_error *error)
+{
+    return tess_train_follow(job, tess_train_leads(job) ? write_result(job, error) : TESS_OK, error);
+}
+
 /* Through a checkpoint, so that the state is never held twice. */
 tess_status tess_train_next_phase(tess_train_job *job, const tess_train_phase *phase, tess_error *error)
 {
     TESS_TRY(tess_train_save(job, error));
-    TESS_TRY(tess_train_plan_phase(job, phase, error));
-    TESS_TRY(tess_training_prepare(job->training, error));
+    TESS_TRY(tess_dist_agree(job->dist, tess_train_plan_phase(job, phase, error), error));
+    TESS_TRY(tess_train_prepare(job, error));
     const tess_checkpoint_contents contents = contents_of(job);
-    return tess_checkpoint_read(job->checkpoints, &contents, on_note, job, &job->state, error);
+    tess_status status = TESS_OK;
+    if (tess_train_leads(job))
+        status = tess_checkpoint_read(job->checkpoints, &contents, on_note, job, &job->state, error);
+    TESS_TRY(tess_train_follow(job, status, error));
+    return tess_train_share_state(job, error);
 }

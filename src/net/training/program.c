@@ -228,8 +228,9 @@ static void run_op(const tess_program *program, const tess_program_step *step,
     program->device->ops->run(program->device, step->prepared, &buffers, stream);
 }
 
-void tess_program_run(const tess_program *program, tess_section section, void *const blocks[TESS_PLACES],
-                      void *workspace, tess_stream *stream)
+void tess_program_run_watched(const tess_program *program, tess_section section,
+                              void *const blocks[TESS_PLACES], void *workspace, tess_stream *stream,
+                              void (*after)(void *user, int step), void *user)
 {
     tess_device *device = program->device;
     tess_stop *stop = device->host_memory ? device->stop : NULL; /* others only queue or capture */
@@ -241,7 +242,15 @@ void tess_program_run(const tess_program *program, tess_section section, void *c
         else
             run_op(program, &program->steps[i], blocks, workspace, stream);
         i += count;
+        if (after)
+            after(user, i - 1);
     }
+}
+
+void tess_program_run(const tess_program *program, tess_section section, void *const blocks[TESS_PLACES],
+                      void *workspace, tess_stream *stream)
+{
+    tess_program_run_watched(program, section, blocks, workspace, stream, NULL, NULL);
 }
 
 double tess_program_flops(const tess_program *program, tess_section section)

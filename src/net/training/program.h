@@ -98,6 +98,10 @@ int tess_program_together(const tess_program *program, int first, int end);
 /* Runs the steps of a section. `blocks`: the start of each place's block. */
 void tess_program_run(const tess_program *program, tess_section section, void *const blocks[TESS_PLACES],
                       void *workspace, tess_stream *stream);
+/* The same; calls `after` with the number of each step that has run, or the last of those that ran together. */
+void tess_program_run_watched(const tess_program *program, tess_section section,
+                              void *const blocks[TESS_PLACES], void *workspace, tess_stream *stream,
+                              void (*after)(void *user, int step), void *user);
 double tess_program_flops(const tess_program *program, tess_section section);
 
 #endif

@@ -95,7 +95,7 @@ static void emit_penalty(tess_training *t, tess_emitter *e, const tess_net_penal
 {
     const tess_cell gradients = tess_emit_piece(e, TESS_IN_GRADIENTS, penalty->layer, 0, 1);
     tess_op op = {.kind = TESS_OP_PENALTY, .penalty = penalty->penalty};
-    op.penalty.weight /= t->settings.micro_batches;
+    op.penalty.weight *= t->settings.share / t->settings.micro_batches;
     if (gradients >= 0)
         tess_program_op(
             &t->program, op,
@@ -121,11 +121,11 @@ static void emit_pass(tess_training *t, tess_emitter *e)
     tess_emit_wanted(e);
     if (tess_net_loss_count(net) == 0) {
         const tess_net_loss only = {last, TESS_LOSS_OF_DATA, t->settings.loss};
-        emit_loss(t, e, &only, 1.0 / t->settings.micro_batches, t->settings.micro_batches > 1);
+        emit_loss(t, e, &only, t->settings.share / t->settings.micro_batches, t->settings.micro_batches > 1);
     }
     for (int i = 0; i < tess_net_loss_count(net); i++) {
         const tess_net_loss *loss = tess_net_loss_at(net, i);
-        emit_loss(t, e, loss, loss->loss.share / t->settings.micro_batches, true);
+        emit_loss(t, e, loss, loss->loss.share * t->settings.share / t->settings.micro_batches, true);
     }
     tess_emit_backward(e);
     for (int i = 0; i < tess_net_penalty_count(net) && t->program.status == TESS_OK; i++)
@@ -235,6 +235,8 @@ tess_status tess_training_create(const tess_net *net, tess_device *device,
     if (!t)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a training plan");
     *t = (tess_training){.settings = *settings, .device = device};
+    if (t->settings.share == 0)
+        t->settings.share = 1;
     const tess_status status = plan(t, net, error ? error : &ignored);
     if (status != TESS_OK) {
         tess_training_destroy(t);
@@ -260,6 +262,7 @@ void tess_training_destroy(tess_training *t)
     t->device->memory->host_free(t->device, &t->results);
     tess_parameters_clear(&t->parameters);
     tess_small_free(t->key_values);
+    tess_small_free(t->final_from);
     tess_bound_destroy(t->bound);
     tess_small_free(t);
 }
@@ -332,5 +335,6 @@ tess_status tess_training_prepare(tess_training *t, tess_error *error)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the keys of a dropout");
     TESS_TRY(memory->host_alloc(t->device, &t->results, CONTROL_VALUES * sizeof(double), error));
     TESS_TRY(tess_program_prepare(&t->program, error));
+    TESS_TRY(tess_training_find_final(t, error));
     return tess_training_capture(t, error);
 }

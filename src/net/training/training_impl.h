@@ -21,10 +21,13 @@ struct tess_training {
     tess_graph *graphs[TESS_SECTIONS];
     tess_stream *capture;
     double loss_scale;
-    tess_block results; /* pinned: loss and norm on their way back */
+    int64_t *final_from; /* for each step of the pass: gradients from this value on are final after it */
+    tess_block results;  /* pinned: loss and norm on their way back */
 };
 
 /* training_run.c: captures all sections on a device with graphs, so that a run allocates nothing. */
 tess_status tess_training_capture(tess_training *training, tess_error *error) TESS_MUST_CHECK;
+/* Finds when gradients are final. */
+tess_status tess_training_find_final(tess_training *training, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "net/training/training_impl.h"
 
 static void *data_of(const tess_training *t, tess_cell cell, tess_tensor *tensor)
@@ -113,7 +114,7 @@ static void set_keys(tess_training *t, int index, tess_stream *stream)
     if (!to)
         return;
     for (int64_t i = 0; i < n; i++) {
-        t->key_values[2 * i] = index * n + i;
+        t->key_values[2 * i] = t->settings.first + index * n + i;
         t->key_values[2 * i + 1] = t->step;
     }
     t->device->memory->copy(t->device, to, t->key_values, 2 * (size_t)n * sizeof *t->key_values, stream);
@@ -125,6 +126,66 @@ void tess_training_pass(tess_training *t, int index, tess_stream *stream)
     if (index == 0)
         run_section(t, TESS_SECTION_BEGIN, stream);
     run_section(t, TESS_SECTION_PASS, stream);
+}
+
+float *tess_training_gradients(const tess_training *t)
+{
+    return t->update.in_pass ? NULL : t->data[TESS_IN_GRADIENTS];
+}
+
+/* The end of the last gradient that a step writes; 0: it writes none. */
+static int64_t gradients_end(const tess_program *program, const tess_program_step *step)
+{
+    int64_t end = 0;
+    for (int i = 0; i < TESS_OP_OUTPUTS && step->out[i] >= 0; i++) {
+        const tess_cell_info *cell = &program->cells[step->out[i]];
+        size_t bytes = 0;
+        if (cell->place == TESS_IN_GRADIENTS && tess_tensor_bytes(&cell->tensor, &bytes))
+            end = tess_max_i64(end, (int64_t)((cell->offset + bytes) / sizeof(float)));
+    }
+    return end;
+}
+
+tess_status tess_training_find_final(tess_training *t, tess_error *error)
+{
+    const int count = tess_training_op_count(t), first = t->program.section_end[TESS_SECTION_BEGIN];
+    tess_small_free(t->final_from);
+    t->final_from = tess_small_alloc((size_t)count + 1, sizeof *t->final_from);
+    if (!t->final_from)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a training plan");
+    for (int i = count - 2; i >= 0; i--)
+        t->final_from[i] =
+            tess_max_i64(t->final_from[i + 1], gradients_end(&t->program, &t->program.steps[first + i + 1]));
+    return TESS_OK;
+}
+
+typedef struct watched {
+    const tess_training *training;
+    tess_gradients_fn ready;
+    void *user;
+} watched;
+
+static void after_step(void *user, int step)
+{
+    const watched *w = user;
+    const tess_training *t = w->training;
+    w->ready(w->user, t->final_from[step - t->program.section_end[TESS_SECTION_BEGIN]]);
+}
+
+void tess_training_last_pass(tess_training *t, int index, tess_gradients_fn ready, void *user,
+                             tess_stream *stream)
+{
+    watched w = {t, ready, user};
+    if (t->graphs[TESS_SECTION_PASS]) {
+        tess_training_pass(t, index, stream);
+        ready(user, 0);
+        return;
+    }
+    set_keys(t, index, stream);
+    if (index == 0)
+        run_section(t, TESS_SECTION_BEGIN, stream);
+    tess_program_run_watched(&t->program, TESS_SECTION_PASS, t->data, t->workspace.data, stream, after_step,
+                             &w);
 }
 
 void tess_training_update(tess_training *t, tess_stream *stream)
