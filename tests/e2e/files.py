@@ -350,19 +350,18 @@ def check_interrupt(t):
         with open(t.path("stderr.txt"), "w+") as err:
             process = t.bench.start("denoise", source, folder / "out.png", "--model", model, "--tile", "128", "--halo", "32",
                                     "--quiet", stdout=err, stderr=err, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
-            deadline = time.monotonic() + 60
-            while not leftovers(folder) and process.poll() is None and time.monotonic() < deadline:
+            while not leftovers(folder) and process.poll() is None:
                 time.sleep(0.005)
             seen = leftovers(folder)
             time.sleep(0.2)
             process.send_signal(number)
             begin = time.monotonic()
-            status = process.wait(120)
+            status = process.wait()
             took = time.monotonic() - begin
             err.seek(0)
             lines = err.read().splitlines()
         t.check(bool(seen) and status == 128 + number and len(lines) == 1 and "stopped" in lines[0],
-                f"{number.name}: status {status} after {took:.2f} s, {lines}")
+                f"{number.name}: status {status} after {took:.2f} s, began {seen}, {lines}")
         t.check(not list(folder.iterdir()), f"{number.name}: nothing is left: {[p.name for p in folder.iterdir()]}")
 
 

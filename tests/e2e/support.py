@@ -137,9 +137,10 @@ class Bench:
             skip(result.err.strip())
 
     def check(self, good, text):
+        """What holds is told in short, so that the end of a log has room for what does not."""
         if not good:
             self.failures += 1
-        print(("" if good else "FAILED: ") + text, flush=True)
+        print(text[:100] if good else f"FAILED: {text}", flush=True)
         return good
 
     def check_refused(self, result, status, *words):
