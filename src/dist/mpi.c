@@ -64,12 +64,15 @@ static void close_mpi(void)
     MPI_Finalize();
 }
 
-/* The library may wait for a rank that hangs: then a signal ends the process, and the launcher ends the others. */
+/* The library may wait for a rank that hangs: then a signal ends the process, and the launcher ends the others, as it
+ * does when a process ends with another status than 0. */
 static void abort_mpi(void)
 {
+    int done = 0;
     signal(SIGALRM, SIG_DFL);
     alarm(ABORT_SECONDS);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    if (MPI_Finalized(&done) == MPI_SUCCESS && !done)
+        MPI_Abort(MPI_COMM_WORLD, 1);
     _exit(1);
 }
 

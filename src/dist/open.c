@@ -13,7 +13,7 @@
 #include "dist/watch.h"
 
 static const double SILENCE = 15, CONNECT = 20; /* seconds */
-static const double TOGETHER = 4;               /* times the silence, for all ranks to start */
+static const double TOGETHER = 7;               /* seconds more than the silence, for all ranks to start */
 
 /* Ends this process. The rank that reports a loss ends the whole job; the others leave it time to print. */
 static void end_job(void *user, const char *text)
@@ -44,7 +44,7 @@ static void end_start(void *user)
     snprintf(
         text, sizeof text,
         "the %d ranks have not come together within %.0f seconds: one of them hangs, or cannot reach rank 0",
-        dist->size, TOGETHER * silence());
+        dist->size, TOGETHER + silence());
     sleep((unsigned)(dist->rank < 3 ? 2 * dist->rank : 6));
     if (dist->lost)
         dist->lost(dist->lost_user, text);
@@ -121,28 +121,29 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
     if (launch.size > 1) {
         dist->rank = launch.rank;
         dist->size = launch.size;
-        tess_guard *guard = tess_guard_begin(TOGETHER * silence(), end_start, dist);
+        tess_guard *guard = tess_guard_begin(TOGETHER + silence(), end_start, dist);
         status = join(settings, &launch, dist, error);
+        if (status != TESS_OK) {
+            tess_watch_close(dist->watch);
+            dist->ops->close();
+        }
         tess_guard_end(guard);
     }
-    if (status == TESS_OK) {
-        *rank = dist->rank;
-        *out = dist;
-        return TESS_OK;
+    if (status != TESS_OK) {
+        release(dist);
+        return status;
     }
-    tess_watch_close(dist->watch);
-    dist->ops->close();
-    release(dist);
-    return status;
+    *rank = dist->rank;
+    *out = dist;
+    return TESS_OK;
 }
 
 void tess_dist_close(tess_dist *dist)
 {
     if (!dist)
         return;
-    if (dist->watch)
-        (void)!tess_dist_barrier(dist, NULL); /* so that nobody takes this rank's end for a loss */
+    dist->ops->close(); /* waits for the others, so they are watched until it is done */
+    tess_watch_leave(dist->watch);
     tess_watch_close(dist->watch);
-    dist->ops->close();
     release(dist);
 }

@@ -109,6 +109,22 @@ tess_status tess_watch_start(tess_watch *watch, tess_error *error)
                : tess_fail(error, TESS_NO_MEMORY, "cannot start the thread that watches the ranks");
 }
 
+/* Rank 0 says that it leaves when all the others have said so, and they wait for it: so nobody is alone with a rank that
+ * hangs at the end. */
+void tess_watch_leave(tess_watch *watch)
+{
+    if (!watch || !watch->running)
+        return;
+    pthread_mutex_lock(&watch->mutex);
+    watch->leaving = true;
+    if (watch->settings.rank != 0)
+        tess_watch_send(&watch->peers[0], TESS_WATCH_LEAVES, 0, 0);
+    pthread_mutex_unlock(&watch->mutex);
+    (void)!write(watch->wake[1], "", 1);
+    pthread_join(watch->thread, NULL);
+    watch->running = false;
+}
+
 void tess_watch_close(tess_watch *watch)
 {
     if (!watch)

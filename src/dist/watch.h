@@ -31,7 +31,10 @@ tess_status tess_watch_connect(const tess_watch_settings *settings, const tess_w
                                tess_watch **out, tess_error *error) TESS_MUST_CHECK;
 /* Starts the thread; rank 0 first waits until all have connected. */
 tess_status tess_watch_start(tess_watch *watch, tess_error *error) TESS_MUST_CHECK;
-/* To be called when all ranks are done. Accepts NULL. */
+/* Collective. Returns when all ranks have called it; until then, a rank that dies or hangs is still reported. Accepts
+ * NULL. */
+void tess_watch_leave(tess_watch *watch);
+/* Accepts NULL. */
 void tess_watch_close(tess_watch *watch);
 
 /* As in dist/dist.h. */

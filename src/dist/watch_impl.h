@@ -47,7 +47,7 @@ struct tess_watch {
     bool running;
     pthread_mutex_t mutex; /* for all below, for `done` of peers and for sending */
     pthread_cond_t answered;
-    bool closing, waiting;
+    bool leaving, closing, waiting;
     int64_t answer, done;
     tess_watch_number numbers[TESS_WATCH_COUNTERS]; /* rank 0: slot counter % TESS_WATCH_COUNTERS */
 };

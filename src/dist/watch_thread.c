@@ -24,7 +24,7 @@ void tess_watch_name(const tess_watch *watch, int rank, const char *what, tess_e
 void tess_watch_send(const tess_watch_peer *to, tess_watch_kind kind, uint32_t counter, int64_t value)
 {
     const tess_watch_message one = {kind, counter, value};
-    if (to->socket >= 0 && !to->left)
+    if (to->socket >= 0)
         (void)!send(to->socket, &one, sizeof one, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -105,7 +105,7 @@ static peer_state read_peer(tess_watch *watch, tess_watch_peer *from)
 }
 
 /* Reports a lost rank. The others are told, so that they do not take this rank's end for another loss. If rank 0 is
- * lost, all the others notice: they report in turn, and the first one ends the job. */
+ * lost, all the others notice: they report in turn, and the first one ends the job, which may take it some seconds. */
 static void report_loss(tess_watch *watch, const tess_watch_peer *lost, const char *what)
 {
     tess_error line;
@@ -116,7 +116,7 @@ static void report_loss(tess_watch *watch, const tess_watch_peer *lost, const ch
     pthread_mutex_unlock(&watch->mutex);
     const int before = watch->settings.rank - 1;
     if (before > 0)
-        sleep((unsigned)(before < 3 ? 2 * before : 6));
+        sleep((unsigned)(before < 3 ? 4 * before : 12));
     watch->settings.lost(watch->settings.user, line.text);
 }
 
@@ -126,6 +126,19 @@ static bool is_closing(tess_watch *watch)
     const bool closing = watch->closing;
     pthread_mutex_unlock(&watch->mutex);
     return closing;
+}
+
+/* Whether all have left; the others wait for rank 0 to say so. */
+static bool have_left(tess_watch *watch)
+{
+    pthread_mutex_lock(&watch->mutex);
+    bool all = watch->leaving;
+    for (int i = 0; i < watch->count; i++)
+        all = all && watch->peers[i].left;
+    for (int i = 0; i < watch->count && all && watch->settings.rank == 0; i++)
+        tess_watch_send(&watch->peers[i], TESS_WATCH_LEAVES, 0, 0);
+    pthread_mutex_unlock(&watch->mutex);
+    return all;
 }
 
 static void beat(tess_watch *watch)
@@ -192,7 +205,9 @@ void *tess_watch_run(void *arg)
         for (int i = 0; i < watch->count && now - last > watch->settings.silence / 2; i++)
             watch->peers[i].heard = now;
         last = now;
-        if (is_closing(watch) || !look(watch))
+        char woken;
+        (void)!read(watch->wake[0], &woken, 1);
+        if (is_closing(watch) || !look(watch) || have_left(watch))
             return NULL;
     }
 }

@@ -156,6 +156,35 @@ static void test_loss(bool closes)
         tess_watch_close(ranks[i].watch);
 }
 
+static void *leave(void *arg)
+{
+    rank *r = arg;
+    pause_for(0.4 * r->number);
+    tess_watch_leave(r->watch);
+    return NULL;
+}
+
+/* Ranks leave together, long after the first one wanted to; one that hangs at the end is still reported. */
+static void test_leave(int silent)
+{
+    static rank ranks[RANKS];
+    pthread_t threads[RANKS];
+    open_all(ranks, 2, silent);
+    for (int i = 0; i < RANKS; i++)
+        pthread_create(&threads[i], NULL, leave, &ranks[i]);
+    for (int i = 0; i < RANKS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < RANKS; i++) {
+        CHECK_MSG(ranks[i].lost == (silent >= 0 && i != silent), "rank %d of those that leave: %s", i,
+                  ranks[i].text);
+        tess_watch_close(ranks[i].watch);
+    }
+    CHECK_MSG(!strstr(ranks[0].text, "rank 2 (third, pid 102) does not answer") == (silent != 2), "%s",
+              ranks[0].text);
+    if (silent >= 0)
+        close(ranks[silent].socket);
+}
+
 /* A rank that never connects. */
 static void test_missing(void)
 {
@@ -203,6 +232,8 @@ int main(void)
     test_numbers();
     test_loss(true);
     test_loss(false);
+    test_leave(-1);
+    test_leave(2);
     test_missing();
     return check_end();
 }

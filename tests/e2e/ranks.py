@@ -81,7 +81,7 @@ def check_lost_ranks(bench, launcher, tool):
     for job in jobs:
         job.check(bench)
     status, out, err = launcher.end(hangs, 30)
-    bench.check(status == 1 and "lost: the 3 ranks have not come together within 4 seconds" in err and err.count("lost:") == 1, f"a rank hangs at the start: {status} {err[:300]}")
+    bench.check(status == 1 and "lost: the 3 ranks have not come together within 8 seconds" in err and err.count("lost:") == 1, f"a rank hangs at the start: {status} {err[:300]}")
 
 
 def make_folder(bench):
