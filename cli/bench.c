@@ -20,8 +20,8 @@ typedef struct bench_list {
 
 typedef struct bench_target {
     tess_bench_settings settings;
-    bench_names models, precisions, samplers, machines;
-    bench_list widths, patches, batches;
+    bench_names models, precisions, samplers, machines, problems;
+    bench_list widths, patches, batches, sizes, ranks;
 } bench_target;
 
 /* Names separated by commas. */
@@ -111,6 +111,18 @@ static const cli_option options[] = {
     {"--only", "TEXT", cli_text, AT(settings.only),
      "device, stats: only jobs or workloads whose name has this in it, such as guide, samples, batch, size, "
      "b32"},
+    {"--problems", "LIST", names, AT(problems), "scaling: of deblur, tomo2d, tomo3d (default: all)",
+     "deblur tomo2d tomo3d"},
+    {"--sizes", "LIST", numbers, AT(sizes),
+     "scaling: pixels or voxels of a side (default: those of deepinv's published study)", NULL, 1, 1 << 20},
+    {"--ranks", "LIST", numbers, AT(ranks), "scaling: numbers of ranks (default: the published ones)", NULL,
+     1, 1 << 16},
+    {"--slurm", "DIR", cli_text, AT(settings.slurm),
+     "scaling: write scripts of Slurm jobs into this new folder, one process per card, and run nothing; "
+     "DIR/submit.sh checks program, models, data and modules before it queues them",
+     CLI_FILES},
+    {"--per-node", "N", cli_small, AT(settings.per_node), "--slurm: cards of a node (default 4)", NULL, 1,
+     4096},
 };
 
 typedef struct line_target {
@@ -143,6 +155,12 @@ static void connect_lists(bench_target *t)
     s->sampler_count = t->samplers.count;
     s->machines = t->machines.list;
     s->machine_count = t->machines.count;
+    s->problems = t->problems.count ? t->problems.list : NULL;
+    s->problem_count = t->problems.count;
+    s->sizes = t->sizes.count ? t->sizes.values : NULL;
+    s->size_count = t->sizes.count;
+    s->ranks = t->ranks.count ? t->ranks.values : NULL;
+    s->rank_count = t->ranks.count;
 }
 
 static int run(int argc, char **argv, bool plan)
@@ -185,18 +203,18 @@ static int run(int argc, char **argv, bool plan)
 const cli_verb cli_bench = {
     .name = "bench",
     .what = "studies of speed and memory, as JSON lines",
-    .usage = "size|batch|dem|device|stats",
+    .usage = "size|batch|dem|device|stats|scaling",
     .text =
         "size: memory and time against the width of the image.\nbatch: one image in patches, several at a "
         "time.\ndem: the diffusion sampler of fill on made-up tiles, by batch, precision and "
         "sampler.\ndevice: "
         "jobs of all verbs on each device, what --device auto predicted and chose, and what that choice "
         "cost.\nstats: statistics of hyperspectral cubes on each device, from where on a card pays, and "
-        "training."
+        "training.\nscaling: reconstruction on several ranks, as jobs of a cluster (--slurm)."
         "\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",
-    .choices = "size batch dem device stats",
+    .choices = "size batch dem device stats scaling",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .least = 1,

@@ -84,11 +84,15 @@ static const word words[] = {
     {"height", "--height"},
     {"patches", "--patches"},
     {"only", "--only"},
+    {"per_node", "--per-node"},
     {"phase", "--phase"},
+    {"problems", "--problems"},
+    {"ranks", "--ranks"},
     {"machines", "--machine"},
     {"repeats", "--repeats"},
     {"samplers", "--samplers"},
     {"seconds", "--seconds"},
+    {"slurm", "--slurm"},
     {"widths", "--widths"},
 };
 

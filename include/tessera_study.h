@@ -18,7 +18,8 @@ typedef struct tess_bench_settings {
     const char *study; /* "size": whole images of growing width; "batch": patches of one image;
                           "dem": the diffusion sampler of `fill` on made-up tiles; "device": jobs of all verbs on
                           each device, and what `device` auto makes of them; "stats": both phases of hyperspectral
-                          pipelines over made-up cubes, on each device (`device` auto) or one */
+                          pipelines over made-up cubes, on each device (`device` auto) or one; "scaling":
+                          reconstruction on several ranks */
     const char *const
         *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet, for
                     "dem" random:diffusion */
@@ -46,6 +47,14 @@ typedef struct tess_bench_settings {
     const char *phase;           /* stats: "1": fitting statistics; "2": an epoch of training; "both" */
     const char *const *machines; /* device: machine files; jobs are then predicted, and nothing is run */
     int machine_count;
+    const char *const *problems; /* scaling: "deblur", "tomo2d", "tomo3d"; NULL: all */
+    int problem_count;
+    const int64_t *sizes; /* scaling: pixels or voxels of a side; NULL: those of the published study */
+    int size_count;
+    const int64_t *ranks; /* scaling: NULL: those of the published study */
+    int rank_count;
+    const char *slurm; /* scaling: a folder for the scripts of jobs; nothing is run. NULL: none */
+    int per_node;      /* slurm: ranks, or cards, of a node */
     tess_line_fn line;
     void *line_user;
 } tess_bench_settings;

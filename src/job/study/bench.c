@@ -17,7 +17,8 @@ void tess_bench_settings_init(tess_bench_settings *settings)
                                       .steps = 20,
                                       .tile = 128,
                                       .seconds = 2,
-                                      .phase = "1"};
+                                      .phase = "1",
+                                      .per_node = 4};
     tess_common_init(&settings->common);
 }
 
@@ -118,8 +119,11 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
 {
     const int64_t most = 1 << 20;
     if (strcmp(s->study, "size") != 0 && strcmp(s->study, "batch") != 0 && strcmp(s->study, "dem") != 0 &&
-        strcmp(s->study, "device") != 0 && strcmp(s->study, "stats") != 0)
-        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch, dem, device or stats", s->study);
+        strcmp(s->study, "device") != 0 && strcmp(s->study, "stats") != 0 && strcmp(s->study, "scaling") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "bench %s: use size, batch, dem, device, stats or scaling",
+                         s->study);
+    if (s->slurm && strcmp(s->study, "scaling") != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "`slurm`: only bench scaling has it");
     if (!s->phase ||
         (strcmp(s->phase, "1") != 0 && strcmp(s->phase, "2") != 0 && strcmp(s->phase, "both") != 0))
         return tess_fail(error, TESS_BAD_OPTION, "`phase` %s: use 1, 2 or both", s->phase ? s->phase : "");
@@ -167,6 +171,10 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
         return tess_bench_device(settings, &context->memory, error);
     if (strcmp(settings->study, "stats") == 0)
         return tess_bench_stats(settings, &context->memory, error);
+    if (strcmp(settings->study, "scaling") == 0)
+        return settings->slurm
+                   ? tess_bench_slurm(settings, error)
+                   : tess_fail(error, TESS_BAD_OPTION, "bench scaling: name a folder with `slurm`");
     const bool size = strcmp(settings->study, "size") == 0, given = settings->model_count > 0;
     const int count = given ? settings->model_count : size ? 3 : 1;
     tess_status status = TESS_OK;

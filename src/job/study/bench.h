@@ -69,6 +69,8 @@ tess_status tess_bench_batch(tess_study *study, tess_error *error) TESS_MUST_CHE
 /* Opens its engines itself: its network is not one for images. */
 tess_status tess_bench_dem(const tess_bench_settings *settings, tess_memory *memory,
                            tess_error *error) TESS_MUST_CHECK;
+/* Writes the scripts of `settings->slurm`, and a line that says so. */
+tess_status tess_bench_slurm(const tess_bench_settings *settings, tess_error *error) TESS_MUST_CHECK;
 /* The same: it has no network. */
 tess_status tess_bench_stats(const tess_bench_settings *settings, tess_memory *memory,
                              tess_error *error) TESS_MUST_CHECK;
