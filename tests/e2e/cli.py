@@ -163,7 +163,7 @@ if shutil.which("bash"):
     check(complete("denoise", "--quiet", "l") == ["levels.npy"] and complete("denoise", "--sigma", "") == sorted(
         ["auto", *(p.name for p in folder.iterdir())]), "a flag has no value; words and files together")
     check({"drunet-color-small", "drunet-gray-small"} <= set(complete("denoise", "--model", "dr")), "bundled models are completed")
-    check(complete("bench", "") == ["batch", "dem", "device", "size", "stats"] and complete("help", "inf") == ["info"], "words of bench and help")
+    check(complete("bench", "") == ["batch", "dem", "device", "scaling", "size", "stats"] and complete("help", "inf") == ["info"], "words of bench and help")
 zsh = (share / "zsh/site-functions/_tessera").read_text()
 check(zsh == bench.run("help", "--completion", "zsh").out and zsh.startswith("#compdef tessera"), "the file for zsh")
 check(all(f"'{name}{'=' if value else ''}[" in zsh for own in options.values() for name, value in own.items()), "zsh: all options")
