@@ -21,7 +21,7 @@ typedef struct bench_list {
 typedef struct bench_target {
     tess_bench_settings settings;
     bench_names models, precisions, samplers, machines, problems;
-    bench_list widths, patches, batches, sizes, ranks;
+    bench_list widths, patches, batches, sizes, ranks, simulate;
 } bench_target;
 
 /* Names separated by commas. */
@@ -84,11 +84,13 @@ static const cli_option options[] = {
      "size: 1024,1092 or from:to:step (default 1024:2048:64,1024:2048:68)", NULL, 1, 1 << 20},
     {"--height", "H", cli_integer, AT(settings.height),
      "of the images (default 2048); batch cuts H x H into patches", NULL, 1, 1 << 20},
-    {"--patches", "LIST", numbers, AT(patches), "batch: sides of the patches (default 128,256,512)", NULL, 1,
+    {"--patches", "LIST", numbers, AT(patches),
+     "batch: sides of the patches (default 128,256,512); scaling: of deepinv's tiles (default 448)", NULL, 1,
      1 << 20},
     {"--batches", "LIST", numbers, AT(batches),
-     "batch, dem: patches or tiles at once (default 1,2,4,8,16,32,64; dem: 1,4,16,64, on the CPU 1,4)", NULL,
-     1, 1 << 20},
+     "batch, dem: patches or tiles at once (default 1,2,4,8,16,32,64; dem: 1,4,16,64, on the CPU 1,4); "
+     "scaling: deepinv's (default 32)",
+     NULL, 1, 1 << 20},
     {"--precisions", "LIST", names, AT(precisions),
      "dem, phase 2 of stats: of fp32, tf32, fp16, bf16 (default: --precision, or all that the device is "
      "made for)"},
@@ -97,7 +99,9 @@ static const cli_option options[] = {
     {"--tile", "N", cli_integer, AT(settings.tile), "dem: side of a tile in pixels (default 128)", NULL, 1,
      1024},
     {"--halo", "H", cli_halo, AT(settings.halo),
-     "size, where --memory makes it cut the image: auto, exact or N pixels", "auto exact"},
+     "size, where --memory makes it cut the image: auto, exact or N pixels; scaling: of deepinv's tiles "
+     "(default 32)",
+     "auto exact"},
     {"--repeats", "N", cli_small, AT(settings.repeats),
      "passes that are timed (default 9); the median counts. device: runs on each device, up to 3; the best "
      "counts",
@@ -107,18 +111,31 @@ static const cli_option options[] = {
     {"--phase", "P", cli_text, AT(settings.phase),
      "stats: 1, fitting statistics (default); 2, an epoch of training; both", "1 2 both"},
     {"--machine", "LIST", names, AT(machines),
-     "device: machine files; jobs are predicted for this CPU and for them, and nothing is run"},
+     "device: machine files; jobs are predicted for this CPU and for them, and nothing is run. scaling: the "
+     "machine that --simulate is about",
+     CLI_FILES},
+    {"--problems", "LIST", names, AT(problems), "scaling: of deblur, tomo2d, tomo3d (default: all)"},
+    {"--sizes", "LIST", numbers, AT(sizes),
+     "scaling: longest sides of images and volumes (default 1024,2048,4096; tomo3d 512)", NULL, 16, 1 << 20},
+    {"--ranks", "LIST", numbers, AT(ranks),
+     "scaling: how many of the ranks under mpirun share an image (default 1,2,4,... all)", NULL, 1, 4096},
+    {"--simulate", "LIST", numbers, AT(simulate),
+     "scaling: numbers of ranks that are simulated on --machine; nothing is run", NULL, 1, 4096},
+    {"--scheme", "S", cli_text, AT(settings.scheme),
+     "scaling, simulated: strips (default), or deepinv: tiles with halos, whole images summed over all "
+     "ranks",
+     "strips deepinv"},
+    {"--avoid", "N", cli_integer, AT(settings.avoid),
+     "scaling, simulated: up to N convolutions share an exchange, where that is faster (default 1)", NULL, 1,
+     64},
+    {"--square", NULL, cli_flag, AT(settings.square),
+     "scaling: images of deblur are square; else photographs of 3:2"},
     {"--only", "TEXT", cli_text, AT(settings.only),
      "device, stats: only jobs or workloads whose name has this in it, such as guide, samples, batch, size, "
      "b32"},
-    {"--problems", "LIST", names, AT(problems), "scaling: of deblur, tomo2d, tomo3d (default: all)",
-     "deblur tomo2d tomo3d"},
-    {"--sizes", "LIST", numbers, AT(sizes),
-     "scaling: pixels or voxels of a side (default: those of deepinv's published study)", NULL, 1, 1 << 20},
-    {"--ranks", "LIST", numbers, AT(ranks), "scaling: numbers of ranks (default: the published ones)", NULL,
-     1, 1 << 16},
     {"--slurm", "DIR", cli_text, AT(settings.slurm),
-     "scaling: write scripts of Slurm jobs into this new folder, one process per card, and run nothing; "
+     "scaling: write scripts of Slurm jobs, one process per card, into this folder, and run nothing (--sizes "
+     "and --ranks: default those of deepinv's published study); "
      "DIR/submit.sh checks program, models, data and modules before it queues them",
      CLI_FILES},
     {"--per-node", "N", cli_small, AT(settings.per_node), "--slurm: cards of a node (default 4)", NULL, 1,
@@ -155,12 +172,14 @@ static void connect_lists(bench_target *t)
     s->sampler_count = t->samplers.count;
     s->machines = t->machines.list;
     s->machine_count = t->machines.count;
-    s->problems = t->problems.count ? t->problems.list : NULL;
+    s->problems = t->problems.list;
     s->problem_count = t->problems.count;
-    s->sizes = t->sizes.count ? t->sizes.values : NULL;
+    s->sizes = t->sizes.values;
     s->size_count = t->sizes.count;
-    s->ranks = t->ranks.count ? t->ranks.values : NULL;
+    s->ranks = t->ranks.values;
     s->rank_count = t->ranks.count;
+    s->simulate = t->simulate.values;
+    s->simulate_count = t->simulate.count;
 }
 
 static int run(int argc, char **argv, bool plan)
@@ -210,7 +229,8 @@ const cli_verb cli_bench = {
         "sampler.\ndevice: "
         "jobs of all verbs on each device, what --device auto predicted and chose, and what that choice "
         "cost.\nstats: statistics of hyperspectral cubes on each device, from where on a card pays, and "
-        "training.\nscaling: reconstruction on several ranks, as jobs of a cluster (--slurm)."
+        "training.\nscaling: one iteration of reconstruction over the ranks of mpirun, or simulated on a "
+        "machine; --slurm: as jobs of a cluster."
         "\nOne JSON object a line goes to standard output, or to the file of --json, as soon as a point "
         "is measured.",
     .example = "tessera bench size --models random:dncnn --widths 1024:1280:64 --device cuda",

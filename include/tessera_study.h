@@ -18,8 +18,8 @@ typedef struct tess_bench_settings {
     const char *study; /* "size": whole images of growing width; "batch": patches of one image;
                           "dem": the diffusion sampler of `fill` on made-up tiles; "device": jobs of all verbs on
                           each device, and what `device` auto makes of them; "stats": both phases of hyperspectral
-                          pipelines over made-up cubes, on each device (`device` auto) or one; "scaling":
-                          reconstruction on several ranks */
+                          pipelines over made-up cubes, on each device (`device` auto) or one; "scaling": one iteration of
+                          reconstruction over ranks, measured or simulated */
     const char *const
         *models; /* NULL: random:drunet, random:unet and random:dncnn; for "batch" random:drunet, for
                     "dem" random:diffusion */
@@ -39,21 +39,30 @@ typedef struct tess_bench_settings {
     int precision_count;
     const char *const *samplers; /* dem: "dpmpp", "ddim", "ddpm"; NULL: all */
     int sampler_count;
-    int64_t steps;               /* dem: of each sampler */
-    int64_t tile;                /* dem: side */
-    double seconds;              /* dem: batches are timed for at least this long; stats: runs, for at most */
-    const char *program;         /* device: the program `tessera`, which is run for every job */
-    const char *only;            /* device, stats: only workloads whose name has this in it; NULL: all */
-    const char *phase;           /* stats: "1": fitting statistics; "2": an epoch of training; "both" */
-    const char *const *machines; /* device: machine files; jobs are then predicted, and nothing is run */
+    int64_t steps;       /* dem: of each sampler */
+    int64_t tile;        /* dem: side */
+    double seconds;      /* dem: batches are timed for at least this long; stats: runs, for at most */
+    const char *program; /* device: the program `tessera`, which is run for every job */
+    const char *only;    /* device, stats: only workloads whose name has this in it; NULL: all */
+    const char *phase;   /* stats: "1": fitting statistics; "2": an epoch of training; "both" */
+    const char *const
+        *machines; /* device: machine files; jobs are then predicted, and nothing is run. scaling: one */
     int machine_count;
-    const char *const *problems; /* scaling: "deblur", "tomo2d", "tomo3d"; NULL: all */
+    /* scaling */
+    const char *const *problems; /* "deblur", "tomo2d", "tomo3d"; NULL: all */
     int problem_count;
-    const int64_t *sizes; /* scaling: pixels or voxels of a side; NULL: those of the published study */
+    const int64_t *sizes; /* longest sides; NULL: 1024, 2048 and 4096; of volumes 512 */
     int size_count;
-    const int64_t *ranks; /* scaling: NULL: those of the published study */
+    const int64_t *ranks; /* how many of the ranks that were launched share an image; NULL: 1, 2, 4 ... all */
     int rank_count;
-    const char *slurm; /* scaling: a folder for the scripts of jobs; nothing is run. NULL: none */
+    const int64_t *simulate; /* numbers of ranks to simulate, on the machine of `machines`; NULL: measure */
+    int simulate_count;
+    const char
+        *scheme;   /* "strips": as Tessera does it; "deepinv": whole images on every rank, tiles with halos
+                           (`patches`, `halo`, `batches`) */
+    int64_t avoid; /* the most convolutions that may share one exchange; 1: as the plans are */
+    bool square;   /* deblur: square images; else photographs of 3:2 */
+    const char *slurm; /* a folder for the scripts of jobs, which is made; nothing is run. NULL: none */
     int per_node;      /* slurm: ranks, or cards, of a node */
     tess_line_fn line;
     void *line_user;

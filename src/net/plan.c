@@ -188,6 +188,25 @@ int tess_net_plan_exchange_count(const tess_net_plan *plan)
     return count;
 }
 
+int tess_net_plan_step_count(const tess_net_plan *plan)
+{
+    return plan->step_count;
+}
+
+tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index)
+{
+    const tess_step *step = &plan->steps[index];
+    tess_plan_step view = {.kind = step->kind, .layer = step->layer};
+    if (tess_step_computes(step)) {
+        view.op = &step->op;
+        return view;
+    }
+    view.rows = tess_plan_tensor(plan, step->in[0]);
+    view.above = plan->margins[step->in[0]].above;
+    view.below = plan->margins[step->in[0]].below;
+    return view;
+}
+
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index)
 {
     if (plan->op_count == plan->step_count)

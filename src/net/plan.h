@@ -24,6 +24,24 @@ tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_input_at(const tess_net_plan *plan, int index, size_t *offset);
 tess_tensor tess_net_plan_output_at(const tess_net_plan *plan, int index, size_t *offset);
 
+typedef enum tess_step_kind {
+    TESS_STEP_OP,
+    TESS_STEP_COPY,
+    TESS_STEP_EXCHANGE,
+    TESS_STEP_ARRIVAL
+} tess_step_kind;
+
+/* One step, for whoever predicts a run. */
+typedef struct tess_plan_step {
+    tess_step_kind kind;
+    const tess_op *op; /* OP, COPY; else NULL */
+    int layer;         /* parts of a divided layer have the same number */
+    tess_tensor rows;  /* EXCHANGE, ARRIVAL: the strip's own rows of the value */
+    int above, below;  /* and how many rows come from the neighbours; as many go there */
+} tess_plan_step;
+int tess_net_plan_step_count(const tess_net_plan *plan);
+tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index);
+
 /* The ops of its OP and COPY steps, in order. */
 int tess_net_plan_op_count(const tess_net_plan *plan);
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);

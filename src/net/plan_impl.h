@@ -5,13 +5,6 @@
 #include "net/bound_impl.h"
 #include "net/plan.h"
 
-typedef enum tess_step_kind {
-    TESS_STEP_OP,
-    TESS_STEP_COPY,
-    TESS_STEP_EXCHANGE,
-    TESS_STEP_ARRIVAL
-} tess_step_kind;
-
 typedef struct tess_step {
     tess_step_kind kind;
     tess_op op; /* OP, COPY */

@@ -124,7 +124,7 @@ tess_status tess_machine_recall(const char *kind, tess_rates **out, tess_error *
     return TESS_OK;
 }
 
-static tess_status read_json(const char *path, tess_json **json, tess_error *error)
+tess_status tess_machine_json(const char *path, tess_json **json, tess_error *error)
 {
     FILE *file = NULL;
     TESS_TRY(tess_file_open(path, &file, error));
@@ -140,6 +140,26 @@ static tess_status read_json(const char *path, tess_json **json, tess_error *err
         status = tess_fail_prefix(error, status, path);
     tess_small_free(text);
     return status;
+}
+
+/* How kernels use the device; what is missing has no effect. */
+static tess_status read_kernels(tess_rates *rates, const tess_json *record, const char *path,
+                                tess_error *error)
+{
+    const struct {
+        const char *key;
+        double *to;
+    } keys[] = {{"launch_seconds", &rates->kernels.launch},
+                {"units", &rates->kernels.units},
+                {"unit_outputs", &rates->kernels.unit_outputs},
+                {"winograd", &rates->kernels.winograd}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const tess_json *value = tess_json_get(record, keys[i].key);
+        *keys[i].to = tess_json_as_double(value, value ? -1 : 0);
+        if (!(*keys[i].to >= 0) || !isfinite(*keys[i].to))
+            return tess_fail(error, TESS_BAD_INPUT, "%s: %s: must be a number from 0 on", path, keys[i].key);
+    }
+    return TESS_OK;
 }
 
 static void set_link(tess_rates *rates, const tess_json *link)
@@ -160,7 +180,7 @@ tess_status tess_machine_read(const char *path, tess_rates **out, tess_error *er
     static const double nothing = 1e-18; /* a rate must be positive */
     tess_json *json = NULL;
     *out = NULL;
-    TESS_TRY(read_json(path, &json, error));
+    TESS_TRY(tess_machine_json(path, &json, error));
     tess_status status = TESS_OK;
     const double bytes = tess_json_get_double(json, "bytes_per_second", 0),
                  open = tess_json_get_double(json, "open_seconds", -1),
@@ -183,12 +203,14 @@ tess_status tess_machine_read(const char *path, tess_rates **out, tess_error *er
             tess_rates_set(*out, TESS_COST_OPEN, open, nothing);
         if (fixed >= 0)
             tess_rates_set(*out, TESS_COST_JOB, fixed, nothing);
-        if (!((*out)->facts.flops > 0)) {
-            tess_rates_destroy(*out);
-            *out = NULL;
+        status = read_kernels(*out, json, path, error);
+        if (status == TESS_OK && !((*out)->facts.flops > 0))
             status =
                 tess_fail(error, TESS_BAD_INPUT, "%s: \"flops\" must be above 0, or have \"fp32\"", path);
-        }
+    }
+    if (status != TESS_OK) {
+        tess_rates_destroy(*out);
+        *out = NULL;
     }
     tess_json_free(json);
     return status;

@@ -5,6 +5,7 @@
 #ifndef TESS_PLAN_MACHINE_H
 #define TESS_PLAN_MACHINE_H
 
+#include "base/json.h"
 #include "plan/rates.h"
 
 /* Opening the device, and its end with the process: seconds a run. Copies from and to the host: seconds a run and a byte. Reading and packing weights: a
@@ -24,6 +25,8 @@
 tess_status tess_machine_recall(const char *kind, tess_rates **out, tess_error *error) TESS_MUST_CHECK;
 /* Stores the facts of an open device for tess_machine_recall. */
 void tess_machine_remember(const tess_rates *rates);
+/* The text of a machine file, for what is in it besides rates: plan/ranks/links.h. */
+tess_status tess_machine_json(const char *path, tess_json **json, tess_error *error) TESS_MUST_CHECK;
 /* Reads a machine file. */
 tess_status tess_machine_read(const char *path, tess_rates **out, tess_error *error) TESS_MUST_CHECK;
 

@@ -215,8 +215,23 @@ double tess_rates_class_seconds(const tess_rates *rates, const char *op_class, c
     const size_t head = strlen(kind), letters = strcspn(op_class, "0123456789 ");
     memcpy(kind + head, op_class, letters < sizeof kind - head - 1 ? letters : sizeof kind - head - 1);
     const rate *factor = find(rates, kind);
-    return fmax(amount->flops / flops_of(rates, op_class), amount->bytes / rates->facts.bytes) *
-           (factor ? factor->per_pixel : 1);
+    const bool winograd = rates->kernels.winograd > 0 && strncmp(op_class, "conv3x3/1 ", 10) == 0;
+    const double flops = flops_of(rates, op_class) * (winograd ? rates->kernels.winograd : 1);
+    return fmax(amount->flops / flops, amount->bytes / rates->facts.bytes) *
+               (factor ? factor->per_pixel : 1) +
+           amount->runs * rates->kernels.launch;
+}
+
+/* Processors compute blocks of output values, and the last round of blocks keeps some of them idle: the operations that
+ * would take as long on all of them. */
+static double with_idle_units(const tess_rates *rates, const tess_op *op, double flops)
+{
+    if (!(rates->kernels.units > 0) || !(rates->kernels.unit_outputs > 0))
+        return flops;
+    const tess_tensor *out = &op->out[0];
+    const double blocks = (double)out->n * (double)out->d * (double)out->h * (double)out->w * (double)out->c /
+                          rates->kernels.unit_outputs;
+    return flops * ceil(blocks / rates->kernels.units) * rates->kernels.units / blocks;
 }
 
 tess_op_amount tess_rates_amount(const tess_rates *rates, const tess_op *op)
@@ -227,7 +242,8 @@ tess_op_amount tess_rates_amount(const tess_rates *rates, const tess_op *op)
 double tess_rates_op_seconds(const tess_rates *rates, const tess_op *op, bool *measured)
 {
     char op_class[CLASS_NAME];
-    const tess_op_amount amount = tess_rates_amount(rates, op);
+    tess_op_amount amount = tess_rates_amount(rates, op);
+    amount.flops = with_idle_units(rates, op, amount.flops);
     tess_op_class(op, op_class, sizeof op_class);
     return tess_rates_class_seconds(rates, op_class, &amount, measured);
 }

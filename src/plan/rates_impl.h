@@ -23,6 +23,12 @@ struct tess_rates {
         const char *name;
         double flops;
     } type[TESS_RATES_TYPES];
+    /* How kernels use the device, as a machine file says it; 0: not known, no effect. */
+    struct {
+        double launch;              /* seconds from one kernel to the next */
+        double units, unit_outputs; /* processors, and the output values that one of them computes at a time */
+        double winograd;            /* how much faster 3x3 convolutions of images are than others */
+    } kernels;
     char path[TESS_CACHE_PATH];
     tess_rate *rates;
     int64_t count, capacity;

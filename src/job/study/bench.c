@@ -18,6 +18,8 @@ void tess_bench_settings_init(tess_bench_settings *settings)
                                       .tile = 128,
                                       .seconds = 2,
                                       .phase = "1",
+                                      .scheme = "strips",
+                                      .avoid = 1,
                                       .per_node = 4};
     tess_common_init(&settings->common);
 }
@@ -135,7 +137,12 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
         return tess_fail(error, TESS_BAD_OPTION, "`halo`: use auto, exact or a number of pixels");
     TESS_TRY(check_list(&s->height, 1, 1, most, "`height`", error));
     TESS_TRY(check_list(s->widths, s->width_count, 1, most, "`widths`", error));
-    TESS_TRY(check_list(s->patches, s->patch_count, 1, s->height, "`patches`", error));
+    TESS_TRY(check_list(s->patches, s->patch_count, 1, strcmp(s->study, "scaling") == 0 ? most : s->height,
+                        "`patches`", error));
+    TESS_TRY(check_list(s->sizes, s->size_count, 16, most, "`sizes`", error));
+    TESS_TRY(check_list(s->ranks, s->rank_count, 1, TESS_BENCH_RANKS, "`ranks`", error));
+    TESS_TRY(check_list(s->simulate, s->simulate_count, 1, TESS_BENCH_RANKS, "`simulate`", error));
+    TESS_TRY(check_list(&s->avoid, 1, 1, 64, "`avoid`", error));
     return check_list(s->batches, s->batch_count, 1, 4096, "`batches`", error);
 }
 
@@ -163,18 +170,20 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
 {
     static const char *const networks[] = {"random:drunet", "random:unet", "random:dncnn"};
     tess_error *error = &context->error;
-    TESS_TRY(tess_context_alone(context, "bench"));
+    const bool scaling = strcmp(settings->study, "scaling") == 0;
+    if (!scaling || settings->simulate_count > 0 || settings->slurm)
+        TESS_TRY(tess_context_alone(context, "bench"));
     TESS_TRY(check_settings(settings, error));
+    if (settings->slurm)
+        return tess_bench_slurm(settings, error);
+    if (scaling)
+        return tess_bench_scaling(settings, context->dist, &context->memory, error);
     if (strcmp(settings->study, "dem") == 0)
         return tess_bench_dem(settings, &context->memory, error);
     if (strcmp(settings->study, "device") == 0)
         return tess_bench_device(settings, &context->memory, error);
     if (strcmp(settings->study, "stats") == 0)
         return tess_bench_stats(settings, &context->memory, error);
-    if (strcmp(settings->study, "scaling") == 0)
-        return settings->slurm
-                   ? tess_bench_slurm(settings, error)
-                   : tess_fail(error, TESS_BAD_OPTION, "bench scaling: name a folder with `slurm`");
     const bool size = strcmp(settings->study, "size") == 0, given = settings->model_count > 0;
     const int count = given ? settings->model_count : size ? 3 : 1;
     tess_status status = TESS_OK;

@@ -10,7 +10,7 @@
 #include "tessera_study.h"
 #include "window/window.h"
 
-enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000 };
+enum { TESS_BENCH_SHAPES = 96, TESS_BENCH_REPEATS = 1000, TESS_BENCH_RANKS = 4096 };
 
 typedef struct tess_study {
     const tess_bench_settings *settings;
@@ -74,5 +74,8 @@ tess_status tess_bench_slurm(const tess_bench_settings *settings, tess_error *er
 /* The same: it has no network. */
 tess_status tess_bench_stats(const tess_bench_settings *settings, tess_memory *memory,
                              tess_error *error) TESS_MUST_CHECK;
+/* Collective, unless it simulates. */
+tess_status tess_bench_scaling(const tess_bench_settings *settings, tess_dist *dist, tess_memory *memory,
+                               tess_error *error) TESS_MUST_CHECK;
 
 #endif

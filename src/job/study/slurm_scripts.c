@@ -127,8 +127,8 @@ static void add_point(FILE *file, const tess_slurm_study *study, const char *pro
 
 static bool has_problem(const tess_slurm_study *study, const char *problem)
 {
-    bool found = !study->problems;
-    for (int i = 0; i < study->problem_count && study->problems; i++)
+    bool found = study->problem_count == 0;
+    for (int i = 0; i < study->problem_count; i++)
         found = found || strcmp(study->problems[i], problem) == 0;
     return found;
 }
@@ -143,13 +143,13 @@ static tess_status write_points(const tess_slurm_study *study, int *jobs, tess_e
         return TESS_BAD_OPTION;
     for (int p = 0; p < PUBLISHED; p++) {
         const bool first = p == 0 || strcmp(published[p].problem, published[p - 1].problem) != 0;
-        if (!has_problem(study, published[p].problem) || (study->sizes && !first))
+        if (!has_problem(study, published[p].problem) || (study->size_count > 0 && !first))
             continue;
-        for (int s = 0; s < (study->sizes ? study->size_count : 1); s++) {
-            const int64_t size = study->sizes ? study->sizes[s] : published[p].size;
-            for (int r = 0; study->ranks ? r < study->rank_count : published[p].ranks[r] > 0; r++)
+        for (int s = 0; s < (study->size_count > 0 ? study->size_count : 1); s++) {
+            const int64_t size = study->size_count > 0 ? study->sizes[s] : published[p].size;
+            for (int r = 0; study->rank_count > 0 ? r < study->rank_count : published[p].ranks[r] > 0; r++)
                 add_point(file, study, published[p].problem, size,
-                          study->ranks ? study->ranks[r] : published[p].ranks[r], jobs);
+                          study->rank_count > 0 ? study->ranks[r] : published[p].ranks[r], jobs);
         }
     }
     return close_file(file, path, error);
@@ -157,7 +157,7 @@ static tess_status write_points(const tess_slurm_study *study, int *jobs, tess_e
 
 static tess_status check_study(const tess_slurm_study *study, tess_error *error)
 {
-    for (int i = 0; i < study->problem_count && study->problems; i++) {
+    for (int i = 0; i < study->problem_count; i++) {
         bool known = false;
         for (int p = 0; p < PUBLISHED; p++)
             known = known || strcmp(study->problems[i], published[p].problem) == 0;
@@ -165,7 +165,7 @@ static tess_status check_study(const tess_slurm_study *study, tess_error *error)
             return tess_fail(error, TESS_BAD_OPTION, "`problems` %s: use deblur, tomo2d or tomo3d",
                              study->problems[i]);
     }
-    for (int i = 0; i < study->rank_count && study->ranks; i++)
+    for (int i = 0; i < study->rank_count; i++)
         if (study->ranks[i] < 1 || study->ranks[i] > 1 << 16)
             return tess_fail(error, TESS_BAD_OPTION, "`ranks` %lld: use 1 to %d", (long long)study->ranks[i],
                              1 << 16);

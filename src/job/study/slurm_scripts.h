@@ -15,8 +15,8 @@ typedef struct tess_slurm_study {
     const char *program;          /* path of tessera */
     const char *device;           /* "cpu": no cards; else one card for each rank */
     const char *model;            /* NULL: each problem's own */
-    const char *const *problems;  /* NULL: those of the published study, with its sizes and ranks */
-    const int64_t *sizes, *ranks; /* NULL: those of the published study for each problem */
+    const char *const *problems;  /* none: those of the published study */
+    const int64_t *sizes, *ranks; /* none: those of the published study for each problem */
     int problem_count, size_count, rank_count;
     int per_node; /* most ranks, or cards, of a node */
 } tess_slurm_study;

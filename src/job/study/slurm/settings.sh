@@ -10,4 +10,4 @@ CPUS=@CPUS@         # cores of each rank
 DEVICE=@DEVICE@     # cuda: one card for each rank; cpu: none
 MODEL=@MODEL@       # a name or a file that all nodes see; empty: each problem's own
 DATA=''             # other files that the jobs read, between spaces
-OPTIONS=''          # more options of tessera bench scaling
+OPTIONS='--square'  # more options of tessera bench scaling; the published images of deblur are square

@@ -1,0 +1,201 @@
+#include "plan/ranks/scaling.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/mem.h"
+#include "physics/operator.h"
+#include "plan/ranks/strips.h"
+#include "plan/ranks/timetable.h"
+
+/* As in the published study: photographs of 3:2, 100 views of an image, 50 of a volume on a detector of 972 x 768 for 512. */
+enum { VIEWS_2D = 100, VIEWS_3D = 50, VECTORS = 5 };
+
+bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_scale_problem *p)
+{
+    *p = (tess_scale_problem){.depth = 1, .height = size, .width = size, .channels = 1};
+    if (strcmp(name, "deblur") == 0) {
+        p->kind = TESS_SCALE_DEBLUR;
+        p->width = square ? size : size * 321 / 481;
+        p->channels = 3;
+    } else if (strcmp(name, "tomo2d") == 0) {
+        p->kind = TESS_SCALE_TOMO2D;
+        p->views = VIEWS_2D;
+        p->rows = 1;
+        p->columns = size;
+    } else if (strcmp(name, "tomo3d") == 0) {
+        p->kind = TESS_SCALE_TOMO3D;
+        p->depth = size;
+        p->views = VIEWS_3D;
+        p->rows = size * 972 / 512;
+        p->columns = size * 3 / 2;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static double values_of(const tess_scale_problem *p)
+{
+    return (double)p->depth * (double)p->height * (double)p->width * (double)p->channels;
+}
+
+/* Seconds of so many operations and bytes of an operator, as `reconstruct` predicts them. */
+static double operator_seconds(const tess_scale_setup *setup, const char *name, double flops, double bytes,
+                               bool *measured)
+{
+    const tess_device_facts *facts = tess_rates_facts(setup->rates);
+    return (flops / facts->flops + bytes / facts->bytes) * tess_rates_operator(setup->rates, name, measured);
+}
+
+/* Blurs: the spectrum is computed by rows, transposed, filtered by columns and returned. Views of an image: ranks share the
+ * views, get the whole image and sum the results. Views of a volume: the same, or each rank projects its own slab and the
+ * projections are summed, whichever is cheaper. */
+static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                         tess_scale_point *point)
+{
+    const tess_links *l = &setup->links;
+    const double values = values_of(p), pixels = values / (double)p->channels, share = point->used,
+                 float_bytes = sizeof(float);
+    double held = VECTORS * values / share;
+    switch (p->kind) {
+    case TESS_SCALE_DEBLUR: {
+        const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
+        point->gradient =
+            operator_seconds(setup, "blur", transforms * 2.5 * pixels * log2(pixels + 1) / share,
+                             transforms * 8 * float_bytes * pixels / share, &point->measured);
+        point->gradient_communication = 2 * tess_links_transpose(l, ranks, spectrum * float_bytes);
+        held += (3 * spectrum + pixels / 2) / share;
+        break;
+    }
+    case TESS_SCALE_TOMO2D: {
+        const double samples =
+            0.7854 * (double)p->columns * (double)p->height * (double)tess_ceil_div(p->views, point->used);
+        point->gradient = 2 * operator_seconds(setup, "radon", TESS_SAMPLE_FLOPS * samples,
+                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+        point->gradient_communication = 2 * tess_links_all_gather(l, ranks, values * float_bytes);
+        held += (ranks > 1 ? 2 * values : 0) + 2 * (double)(p->views * p->columns) / share;
+        break;
+    }
+    case TESS_SCALE_TOMO3D: {
+        const double rays = (double)p->views * (double)p->rows * (double)p->columns,
+                     samples = rays * (double)p->height / share,
+                     by_views = 2 * tess_links_all_gather(l, ranks, values * float_bytes),
+                     by_slabs = tess_links_all_reduce(l, ranks, rays * float_bytes);
+        point->gradient = 2 * operator_seconds(setup, "cone", TESS_SAMPLE_FLOPS * samples,
+                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+        point->gradient_communication = fmin(by_views, by_slabs);
+        held += by_views < by_slabs ? 2 * values + 2 * rays / share : 2 * rays;
+        break;
+    }
+    }
+    /* Three sums of vectors, each with two inputs. */
+    point->gradient += 9 * values / share * float_bytes / tess_rates_facts(setup->rates)->bytes;
+    point->bytes += held * float_bytes;
+}
+
+/* Strips that differ in their neighbours or in their rows: first, last, inner ones, and longer ones. */
+enum { MOST_KINDS = 8 };
+
+typedef struct strip_kinds {
+    tess_plan_shape shape[MOST_KINDS];
+    tess_timetable timetable[MOST_KINDS];
+    int count;
+} strip_kinds;
+
+static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setup, tess_plan_shape shape,
+                                int *index, tess_error *error)
+{
+    for (*index = 0; *index < kinds->count; ++*index) {
+        const tess_plan_shape *s = &kinds->shape[*index];
+        if (s->h == shape.h && s->above == shape.above && s->below == shape.below)
+            return TESS_OK;
+    }
+    if (kinds->count == MOST_KINDS)
+        return tess_fail(error, TESS_INTERNAL, "strips of more than %d kinds", MOST_KINDS);
+    kinds->shape[kinds->count] = shape;
+    return tess_timetable_make(setup->bound, setup->rates, shape, &kinds->timetable[kinds->count++], error);
+}
+
+/* Groups are chosen for an inner strip whose exchange is the slowest: one between two nodes, if there is one. */
+static tess_status avoid(strip_kinds *kinds, const tess_scale_setup *setup, int ranks,
+                         tess_scale_point *point, tess_error *error)
+{
+    int inner = 0, lower = 0;
+    for (int i = 0; i < kinds->count; i++)
+        if (kinds->timetable[i].sides >= kinds->timetable[inner].sides)
+            inner = i;
+    for (int r = 0; r + 1 < ranks; r++)
+        if (tess_links_exchange(&setup->links, ranks, r, 1) >
+            tess_links_exchange(&setup->links, ranks, lower, 1))
+            lower = r;
+    const tess_timetable *model = &kinds->timetable[inner];
+    int *groups = tess_small_alloc((size_t)model->count + 1, sizeof *groups);
+    if (!groups)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a timetable");
+    point->avoided =
+        tess_timetable_groups(model, setup->rates, &setup->links, ranks, lower, setup->avoid, groups);
+    for (int i = 0; i < kinds->count; i++)
+        tess_timetable_avoid(&kinds->timetable[i], setup->rates, groups);
+    tess_small_free(groups);
+    return TESS_OK;
+}
+
+static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_problem *p,
+                              const tess_strips *strips, strip_kinds *kinds, const tess_timetable **of_rank,
+                              tess_scale_point *point, tess_error *error)
+{
+    const int used = (int)strips->count;
+    int *index = tess_small_alloc((size_t)used, sizeof *index);
+    tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    for (int r = 0; r < used && status == TESS_OK; r++) {
+        const int64_t rows = tess_strips_rows(strips, r);
+        const tess_plan_shape shape = {.n = 1,
+                                       .h = tess_round_up(rows, setup->grid[TESS_HEIGHT]),
+                                       .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
+                                       .d = tess_round_up(p->depth, setup->grid[TESS_DEPTH]),
+                                       .above = r > 0,
+                                       .below = r + 1 < used};
+        point->rows = tess_max_i64(point->rows, rows);
+        status = timetable_of(kinds, setup, shape, &index[r], error);
+    }
+    if (status == TESS_OK && setup->avoid > 1 && used > 1)
+        status = avoid(kinds, setup, used, point, error);
+    for (int r = 0; r < used && status == TESS_OK; r++) {
+        of_rank[r] = &kinds->timetable[index[r]];
+        point->bytes = fmax(point->bytes,
+                            of_rank[r]->arena_bytes + of_rank[r]->workspace_bytes + of_rank[r]->weight_bytes);
+        point->measured = point->measured && of_rank[r]->measured;
+    }
+    tess_small_free(index);
+    return status;
+}
+
+tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                            tess_scale_point *point, tess_error *error)
+{
+    const tess_strips strips = tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+    strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
+    const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
+    tess_timetable_time time = {0};
+    *point = (tess_scale_point){.ranks = ranks, .used = (int)strips.count, .avoided = 1, .measured = true};
+    tess_status status = kinds && of_rank
+                             ? TESS_OK
+                             : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");
+    if (status == TESS_OK)
+        status = run_strips(setup, p, &strips, kinds, of_rank, point, error);
+    if (status == TESS_OK)
+        status = tess_timetable_run(of_rank, point->used, &setup->links, &time, error);
+    for (int i = 0; kinds && i < kinds->count; i++)
+        tess_timetable_clear(&kinds->timetable[i]);
+    tess_small_free(kinds);
+    tess_small_free(of_rank);
+    TESS_TRY(status);
+    point->denoiser = time.compute;
+    point->denoiser_communication = time.communication;
+    point->sent = time.sent;
+    add_gradient(setup, p, point->used, point);
+    point->seconds = point->gradient + point->denoiser + tess_scale_communication(point);
+    return TESS_OK;
+}

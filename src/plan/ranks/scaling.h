@@ -1,0 +1,68 @@
+/* scaling.h: one iteration of plug-and-play reconstruction over ranks, predicted: the gradient of the data term, the denoiser,
+ * and what communication adds. Two schemes. Ours: each rank keeps a strip of rows, and the network exchanges rows inside
+ * (plan/ranks/timetable.h). That of deepinv 0.4 and 0.5: each rank holds the whole image, denoises some of its overlapping tiles, and
+ * images are summed over all ranks after the gradient and after the denoiser; it is here so that the model of the machine can be
+ * held against published measurements. */
+#ifndef TESS_PLAN_SCALING_H
+#define TESS_PLAN_SCALING_H
+
+#include "plan/ranks/links.h"
+#include "plan/rates.h"
+
+typedef enum tess_scale_kind { TESS_SCALE_DEBLUR, TESS_SCALE_TOMO2D, TESS_SCALE_TOMO3D } tess_scale_kind;
+
+typedef struct tess_scale_problem {
+    tess_scale_kind kind;
+    int64_t depth, height, width, channels;
+    int64_t views, rows, columns; /* tomography; rows: of the detector */
+} tess_scale_problem;
+
+/* The problem of this name and size as `tessera reconstruct` would make it: deblur has the shape of a photograph if `square`
+ * is not set. False: no such problem. */
+bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_scale_problem *problem);
+
+typedef struct tess_scale_setup {
+    const tess_bound *bound;
+    int64_t grid[TESS_SPATIAL]; /* of the network */
+    const tess_rates *rates;
+    tess_links links;
+    int avoid; /* the most convolutions that may share an exchange; 1: as plans do today */
+} tess_scale_setup;
+
+typedef struct tess_scale_point {
+    int ranks, used;                  /* used: ranks that have something to do */
+    int64_t rows;                     /* of the largest strip */
+    double gradient, denoiser, other; /* seconds of computing; other: what every rank repeats */
+    double gradient_communication, denoiser_communication;
+    double seconds; /* of the iteration */
+    double bytes;   /* the most that a rank holds */
+    double sent;    /* the most bytes that a rank sends inside the denoiser */
+    int avoided;    /* the most convolutions that share an exchange */
+    bool measured;  /* every rate was measured */
+} tess_scale_point;
+
+static inline double tess_scale_communication(const tess_scale_point *p)
+{
+    return p->gradient_communication + p->denoiser_communication;
+}
+
+tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *problem, int ranks,
+                            tess_scale_point *point, tess_error *error) TESS_MUST_CHECK;
+
+/* Facts about deepinv's runs that no plan of ours knows; "peer" of a machine file. */
+typedef struct tess_scale_peer {
+    int64_t operators;         /* that ranks share; the data term has so many */
+    double gradient_per_pixel; /* seconds of all operators together, on one rank */
+    double repeated_per_pixel; /* seconds of what every rank repeats, whatever their number */
+    double call;               /* seconds of a collective call besides its bytes */
+    int64_t tile[TESS_SPATIAL], halo[TESS_SPATIAL]; /* tile 0: the image is not cut */
+    int64_t batch;
+} tess_scale_peer;
+
+/* Tile, halo and batch are not in the file and keep their values. */
+tess_status tess_scale_peer_read(const char *path, tess_scale_peer *peer, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_scale_deepinv(const tess_scale_setup *setup, const tess_scale_problem *problem,
+                               const tess_scale_peer *peer, int ranks, tess_scale_point *point,
+                               tess_error *error) TESS_MUST_CHECK;
+
+#endif
