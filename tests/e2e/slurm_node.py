@@ -29,12 +29,13 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1,batch_sched_delay=1
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-MpiDefault=none
+MpiDefault=pmix
 ReturnToService=2
 GresTypes=gpu
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=test Nodes={host} Default=YES MaxTime=60 State=UP OverSubscribe=FORCE:8
 """
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
 
 
 def missing():
@@ -58,9 +59,9 @@ def free_ports(count):
 
 
 class Node:
-    """munged, slurmctld and slurmd as children of this process. `gpus` are plain files that Slurm takes for cards."""
+    """munged, slurmctld and slurmd as children of this process. Slurm takes some other devices for `gpus` cards."""
 
-    def __init__(self, folder, cpus=4, gpus=4):
+    def __init__(self, folder, cpus=4, gpus=4, env=None):
         self.folder, self.children = pathlib.Path(folder), []
         self.folder.mkdir()
         self.folder.chmod(0o755)
@@ -70,13 +71,11 @@ class Node:
         # The node has more cores than this machine may have: nothing here is bound to one.
         (self.folder / "slurm.conf").write_text(CONF.format(folder=self.folder, host=host, controller=controller, daemon=daemon, cpus=cpus, gpus=gpus) +
                                                 "SlurmdParameters=config_overrides\n")
-        for i in range(gpus):
-            (self.folder / f"card{i}").touch()
-        (self.folder / "gres.conf").write_text("".join(f"NodeName={host} Name=gpu File={self.folder}/card{i}\n" for i in range(gpus)))
+        (self.folder / "gres.conf").write_text("".join(f"NodeName={host} Name=gpu File={device}\n" for device in DEVICES[:gpus]))
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
-        self.env = {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
+        self.env = {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", **(env or {})}
 
     def spawn(self, name, *command):
         with open(self.folder / f"{name}.out", "w") as out:
