@@ -1,10 +1,10 @@
-"""rank_faults.py PROGRAM DIST_TOOL MODULE COUNT [SECONDS [VERB,...]]: random ranks are killed (SIGKILL) or stopped (SIGSTOP) at random times, COUNT times in each
+"""rank_faults.py PROGRAM DIST_TOOL MODULE COUNT [SECONDS [VERB,... [FROM:TO]]]: random ranks are killed (SIGKILL) or stopped (SIGSTOP) at random times, COUNT times in each
 verb that ranks share, under a real mpirun. Each time the job must end within 30 seconds and leave no process, every output must be absent, whole or the
 old one, and the run that goes on with another number of ranks must have the result of a run that nothing happened to. Skips without mpirun or without
 the MPI module.
 
 SECONDS is the silence after which a rank counts as lost (TESSERA_RANK_SECONDS, here 2; the program's own is 15). Times are drawn over the whole job, the start and the end
-of its processes included; a job that ended before its time is run again. TESSERA_FAULT_SEED repeats a run's choices.
+of its processes included, or between the shares FROM and TO of its length; a job that ended before its time is run again. TESSERA_FAULT_SEED repeats a run's choices.
 """
 import json
 import os
@@ -22,6 +22,7 @@ from support import dncnn, drunet, leftovers, picture, read_safetensors, to_inte
 
 LIMIT = 30  # seconds
 OLD = b"an older result"
+SPAN = tuple(map(float, sys.argv[7].split(":"))) if len(sys.argv) > 7 else (0, 1.05)
 
 
 def contents(folder):
@@ -203,7 +204,7 @@ class Trials:
         verb, bench = self.verb, self.bench
         ranks, how = random.choice((2, 3, 4)), random.choice((signal.SIGKILL, signal.SIGSTOP))
         victim, again = random.randrange(ranks), random.choice([n for n in (1, 2, 3, 4) if n != ranks])
-        delay = random.uniform(0, 1.05 * self.length(ranks))
+        delay = random.uniform(*SPAN) * self.length(ranks)
         folder = bench.path(f"{verb.name}-{self.count}")
         folder.mkdir()
         old = {name: OLD for name in verb.outputs} if verb.outputs and not verb.resume and random.random() < 0.5 else {}
