@@ -128,6 +128,8 @@ static const cli_option options[] = {
     {"--avoid", "N", cli_integer, AT(settings.avoid),
      "scaling, simulated: up to N convolutions share an exchange, where that is faster (default 1)", NULL, 1,
      64},
+    {"--slabs", NULL, cli_flag, AT(settings.slabs),
+     "scaling, simulated: volumes are divided by slices where that is faster, which is not built yet"},
     {"--square", NULL, cli_flag, AT(settings.square),
      "scaling: images of deblur are square; else photographs of 3:2"},
     {"--only", "TEXT", cli_text, AT(settings.only),
