@@ -9,7 +9,7 @@
 #include "plan/ranks/strips.h"
 #include "plan/ranks/timetable.h"
 
-/* As in the published study: photographs of 3:2, 100 views of an image, 50 of a volume on a detector of 972 x 768 for 512. */
+/* What `reconstruct` makes if nothing else is asked for. */
 enum { VIEWS_2D = 100, VIEWS_3D = 50, VECTORS = 5 };
 
 bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_scale_problem *p)
@@ -28,8 +28,7 @@ bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_sca
         p->kind = TESS_SCALE_TOMO3D;
         p->depth = size;
         p->views = VIEWS_3D;
-        p->rows = size * 972 / 512;
-        p->columns = size * 3 / 2;
+        p->rows = p->columns = size + tess_ceil_div(size, 8);
     } else {
         return false;
     }
@@ -59,12 +58,13 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     const double values = values_of(p), pixels = values / (double)p->channels, share = point->used,
                  float_bytes = sizeof(float);
     double held = VECTORS * values / share;
+    bool known = true; /* not reported: no rate of an operator is exact */
     switch (p->kind) {
     case TESS_SCALE_DEBLUR: {
         const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
         point->gradient =
             operator_seconds(setup, "blur", transforms * 2.5 * pixels * log2(pixels + 1) / share,
-                             transforms * 8 * float_bytes * pixels / share, &point->measured);
+                             transforms * 8 * float_bytes * pixels / share, &known);
         point->gradient_communication = 2 * tess_links_transpose(l, ranks, spectrum * float_bytes);
         held += (3 * spectrum + pixels / 2) / share;
         break;
@@ -73,7 +73,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
         const double samples =
             0.7854 * (double)p->columns * (double)p->height * (double)tess_ceil_div(p->views, point->used);
         point->gradient = 2 * operator_seconds(setup, "radon", TESS_SAMPLE_FLOPS * samples,
-                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+                                               TESS_SAMPLE_BYTES * samples, &known);
         point->gradient_communication = 2 * tess_links_all_gather(l, ranks, values * float_bytes);
         held += (ranks > 1 ? 2 * values : 0) + 2 * (double)(p->views * p->columns) / share;
         break;
@@ -84,7 +84,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
                      by_views = 2 * tess_links_all_gather(l, ranks, values * float_bytes),
                      by_slabs = tess_links_all_reduce(l, ranks, rays * float_bytes);
         point->gradient = 2 * operator_seconds(setup, "cone", TESS_SAMPLE_FLOPS * samples,
-                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+                                               TESS_SAMPLE_BYTES * samples, &known);
         point->gradient_communication = fmin(by_views, by_slabs);
         held += by_views < by_slabs ? 2 * values + 2 * rays / share : 2 * rays;
         break;

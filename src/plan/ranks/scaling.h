@@ -40,7 +40,7 @@ typedef struct tess_scale_point {
     double bytes;   /* the most that a rank holds */
     double sent;    /* the most bytes that a rank sends inside the denoiser */
     int avoided;    /* the most convolutions that share an exchange */
-    bool measured;  /* every rate was measured */
+    bool measured;  /* every rate of the denoiser was measured */
 } tess_scale_point;
 
 static inline double tess_scale_communication(const tess_scale_point *p)
