@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "tessera_ranks.h"
 #include "tessera_study.h"
 
 enum { MOST_NAMES = 16, MOST_VALUES = 256, TEXT = 2048 };
@@ -128,6 +129,8 @@ static const cli_option options[] = {
     {"--avoid", "N", cli_integer, AT(settings.avoid),
      "scaling, simulated: up to N convolutions share an exchange, where that is faster (default 1)", NULL, 1,
      64},
+    {"--slabs", NULL, cli_flag, AT(settings.slabs),
+     "scaling, simulated: volumes are divided by slices where that is faster, which is not built yet"},
     {"--square", NULL, cli_flag, AT(settings.square),
      "scaling: images of deblur are square; else photographs of 3:2"},
     {"--only", "TEXT", cli_text, AT(settings.only),
@@ -199,8 +202,14 @@ static int run(int argc, char **argv, bool plan)
     if (status >= 0)
         return status;
     const char *file = shared.common.record_file;
-    to = (line_target){.file = file ? fopen(file, "w") : stdout};
-    tess_status result = TESS_INTERRUPTED;
+    const bool writes = file && cli_speaks(); /* lines are rank 0's */
+    to = (line_target){.file = writes ? fopen(file, "w") : stdout};
+    const int reason = errno;
+    if (tess_context_agree(context, to.file ? TESS_OK : TESS_IO_FAILED, "") != TESS_OK) {
+        if (writes)
+            cli_complain("--json %s: %s", file, strerror(reason));
+        return CLI_FAILED;
+    }
     connect_lists(&target);
     s->study = argv[0];
     s->program = "/proc/self/exe";
@@ -208,9 +217,8 @@ static int run(int argc, char **argv, bool plan)
     s->common.progress = cli_poll;
     s->line = write_line;
     s->line_user = &to;
-    if (to.file)
-        result = tess_bench(context, s);
-    if (file && (!to.file || fclose(to.file) != 0 || to.failed)) {
+    const tess_status result = tess_bench(context, s);
+    if (writes && (fclose(to.file) != 0 || to.failed)) {
         cli_complain("--json %s: %s", file, strerror(errno));
         to.failed = true;
     }

@@ -73,10 +73,12 @@ void tess_scaling_record(tess_json **record, const tess_scaling_line *line)
     tess_json_set_int(record, "busy_ranks", p->used);
     tess_json_set_int(record, "rows", p->rows);
     tess_json_set_double(record, "seconds", p->seconds);
-    tess_json_set_double(record, "gradient_seconds", p->gradient);
+    if (p->gradient > 0) /* else it was not measured */
+        tess_json_set_double(record, "gradient_seconds", p->gradient);
     tess_json_set_double(record, "denoiser_seconds", p->denoiser);
     tess_json_set_double(record, "communication_seconds", tess_scale_communication(p));
-    tess_json_set_double(record, "gradient_communication_seconds", p->gradient_communication);
+    if (p->gradient > 0)
+        tess_json_set_double(record, "gradient_communication_seconds", p->gradient_communication);
     tess_json_set_double(record, "denoiser_communication_seconds", p->denoiser_communication);
     if (p->other > 0)
         tess_json_set_double(record, "other_seconds", p->other);

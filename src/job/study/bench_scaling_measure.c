@@ -1,8 +1,189 @@
-#include "job/study/bench_scaling.h"
+/* Measured points, under mpirun: the denoiser over strips of an image, as `denoise` runs it, with random pixels. Each point also says
+ * what the simulation makes of it, with the rates of ops and the link that were measured here, so that it is known how far it can
+ * be trusted. All ranks measure their rates at the same time, because they share the memory's bandwidth. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "job/common/note.h"
+#include "job/common/record.h"
+#include "job/study/bench_scaling_strip.h"
+
+typedef struct measuring {
+    const tess_bench_settings *settings;
+    tess_dist *dist;
+    tess_engine engine;
+    tess_links links;
+    int64_t *ranks;
+    int rank_count;
+} measuring;
+
+/* 1, 2, 4 and so on, and all. */
+static tess_status list_ranks(measuring *m, tess_error *error)
+{
+    const tess_bench_settings *s = m->settings;
+    enum { MOST = 64 };
+    m->ranks = tess_small_alloc((size_t)tess_max_i64(MOST, s->rank_count), sizeof *m->ranks);
+    if (!m->ranks)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    for (int i = 0; i < s->rank_count; i++) {
+        if (s->ranks[i] > m->dist->size)
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "`ranks` %lld: only %d were launched; use mpirun -n %lld, or `simulate`",
+                             (long long)s->ranks[i], m->dist->size, (long long)s->ranks[i]);
+        m->ranks[m->rank_count++] = s->ranks[i];
+    }
+    for (int64_t r = 1; !s->rank_count && m->rank_count < MOST; r *= 2) {
+        m->ranks[m->rank_count++] = tess_min_i64(r, m->dist->size);
+        if (r >= m->dist->size)
+            break;
+    }
+    return TESS_OK;
+}
+
+static tess_status calibrate(measuring *m, const tess_bound *bound, const tess_scale_problem *problem,
+                             tess_error *error)
+{
+    tess_net_plan *plan = NULL;
+    const int64_t side = tess_min_i64(256, tess_round_up(problem->width, tess_bound_alignment(bound)));
+    tess_status status =
+        tess_net_plan_create(bound, (tess_plan_shape){.n = 1, .h = side, .w = side}, &plan, error);
+    TESS_TRY(tess_dist_agree(m->dist, status, error));
+    const tess_rates_budget budget = {
+        .seconds = TESS_BENCH_CALIBRATION, .bytes = tess_engine_free_limit(&m->engine), .again = false};
+    status = tess_rates_measure(m->engine.rates, plan, budget, error);
+    tess_net_plan_destroy(plan);
+    return tess_dist_agree(m->dist, status, error);
+}
+
+/* Rank 0 reports, and its decision to go on is everybody's. */
+static tess_status tell(const measuring *m, tess_json *record, tess_error *error)
+{
+    tess_status status = TESS_OK;
+    if (m->dist->rank == 0)
+        status = tess_scaling_tell(m->settings, record, error);
+    else
+        tess_json_free(record);
+    return tess_dist_agree(m->dist, status, error);
+}
+
+static tess_json *link_record(const tess_links *links)
+{
+    tess_json *record = tess_json_object();
+    tess_json_set_double(&record, "latency", links->inside.latency);
+    tess_json_set_double(&record, "bytes_per_second", links->inside.rate);
+    return record;
+}
+
+static tess_status report(const measuring *m, const tess_scaling_line *line,
+                          const tess_scale_point *predicted, const tess_strip_times *times, tess_error *error)
+{
+    tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object();
+    const double expected = predicted->denoiser + predicted->denoiser_communication;
+    tess_json_set_bool(&record, "simulated", false);
+    tess_json_set_string(&record, "measures", "denoiser"); /* `reconstruct` does not take ranks */
+    tess_json_set_int(&record, "launched_ranks", m->dist->size);
+    tess_scaling_record(&record, line);
+    tess_json_set_double(&record, "spread", times->spread);
+    tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
+    tess_json_set(&record, "link", link_record(&m->links));
+    tess_json_set_double(&simulated, "seconds", expected);
+    tess_json_set_double(&simulated, "denoiser_seconds", predicted->denoiser);
+    tess_json_set_double(&simulated, "communication_seconds", predicted->denoiser_communication);
+    tess_json_set_double(&simulated, "ratio", expected / line->point->seconds);
+    tess_json_set_bool(&simulated, "calibrated", predicted->measured);
+    tess_json_set(&record, "prediction", simulated);
+    return tell(m, record, error);
+}
+
+static tess_status time_strips(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
+                               int ranks, tess_scale_point *point, tess_strip_times *times, tess_error *error)
+{
+    const tess_strip_job job = {.engine = &m->engine,
+                                .model = model,
+                                .height = problem->height,
+                                .width = problem->width,
+                                .ranks = ranks,
+                                .repeats = m->settings->repeats,
+                                .seed = m->settings->common.seed};
+    TESS_TRY(tess_strip_measure(&job, times, error));
+    *point = (tess_scale_point){.ranks = ranks,
+                                .used = times->used,
+                                .rows = times->rows,
+                                .denoiser = times->seconds - times->waiting,
+                                .denoiser_communication = times->waiting,
+                                .seconds = times->seconds,
+                                .bytes = (double)times->bytes,
+                                .sent = times->sent,
+                                .avoided = 1,
+                                .measured = true};
+    return TESS_OK;
+}
+
+static tess_status one_image(measuring *m, tess_engine_model *model, const char *name,
+                             const tess_scale_problem *problem, tess_error *error)
+{
+    const tess_scale_setup setup =
+        tess_scaling_setup(model->bound, &model->model, m->engine.rates, &m->links, 1);
+    tess_scale_point base = {0};
+    for (int i = 0; i < m->rank_count; i++) {
+        const int ranks = (int)m->ranks[i];
+        tess_scale_point point, predicted, tall;
+        tess_strip_times times, ignored;
+        tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = &base};
+        TESS_TRY(time_strips(m, model, problem, ranks, &point, &times, error));
+        if (i == 0)
+            base = point;
+        if (base.ranks == 1 && ranks > 1) {
+            tess_scale_problem taller = *problem;
+            taller.height *= ranks;
+            TESS_TRY(time_strips(m, model, &taller, ranks, &tall, &ignored, error));
+            line.weak_efficiency = base.seconds / tall.seconds;
+        }
+        TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
+        TESS_TRY(report(m, &line, &predicted, &times, error));
+    }
+    return TESS_OK;
+}
+
+static tess_status one(void *user, const char *name, const tess_scale_problem *problem, tess_error *error)
+{
+    measuring *m = user;
+    tess_engine_model *model = NULL;
+    if (problem->depth > 1) {
+        if (m->dist->rank == 0)
+            tess_note(&m->settings->common, TESS_NOTE_WARNING,
+                      "%s: ranks cannot share volumes yet; it is only simulated", name);
+        return TESS_OK;
+    }
+    tess_status status =
+        tess_engine_model_of(&m->engine, tess_scaling_model(m->settings, problem), &model, error);
+    if (status == TESS_OK)
+        status = tess_engine_load(&m->engine, error);
+    TESS_TRY(tess_dist_agree(m->dist, status, error));
+    TESS_TRY(calibrate(m, model->bound, problem, error));
+    return one_image(m, model, name, problem, error);
+}
 
 tess_status tess_scaling_measure(const tess_bench_settings *s, tess_dist *dist, tess_memory *memory,
                                  tess_error *error)
 {
-    (void)s, (void)dist, (void)memory;
-    return tess_fail(error, TESS_UNSUPPORTED, "later");
+    measuring *m = tess_small_alloc(1, sizeof *m);
+    tess_status status = m ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a study");
+    TESS_TRY(tess_dist_agree(dist, status, error));
+    *m = (measuring){.settings = s, .dist = dist};
+    status = tess_dist_agree(dist, list_ranks(m, error), error);
+    if (status == TESS_OK)
+        status = tess_engine_open_ranks(&m->engine, dist, memory, &s->common, error);
+    if (status == TESS_OK && m->engine.separate_memory) /* the same on all ranks */
+        status = tess_fail(error, TESS_UNSUPPORTED,
+                           "ranks share one image on the CPU only; set `device` cpu, or `simulate`");
+    if (status == TESS_OK)
+        status = tess_link_measure(dist, &m->links, error);
+    if (status == TESS_OK)
+        status = tess_scaling_each(s, one, m, error);
+    tess_engine_close(&m->engine);
+    tess_small_free(m->ranks);
+    tess_small_free(m);
+    return status;
 }

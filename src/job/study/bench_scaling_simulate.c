@@ -18,7 +18,8 @@ typedef struct simulation {
     tess_scale_peer peer;
     tess_device sketch;
     tess_dtype dtype;
-    bool here; /* times of ops were measured on this device */
+    double memory; /* of a rank; 0: not known */
+    bool here;     /* times of ops were measured on this device */
     tess_engine engine;
 } simulation;
 
@@ -104,8 +105,12 @@ static tess_status tell(const simulation *m, const tess_scale_setup *setup, tess
     if (ours)
         status = weak(m, setup, line->problem, line->point->ranks, &line->weak_efficiency, error);
     tess_scaling_record(&record, line);
-    if (ours)
+    if (ours) {
+        tess_json_set_string(&record, "cut", line->point->slabs ? "slices" : "rows");
         tess_json_set_int(&record, "avoided", line->point->avoided);
+    }
+    if (m->memory > 0)
+        tess_json_set_bool(&record, "fits", line->point->bytes <= m->memory);
     if (status == TESS_OK)
         status = set_losses(m, setup, line->problem, line->point, line->base, &record, error);
     if (status != TESS_OK) {
@@ -162,8 +167,9 @@ static tess_status one(void *user, const char *name, const tess_scale_problem *p
     tess_status status = tess_scaling_net_open(&net, tess_scaling_model(m->settings, problem),
                                                problem->depth > 1, &m->sketch, m->dtype, error);
     if (status == TESS_OK) {
-        const tess_scale_setup setup =
+        tess_scale_setup setup =
             tess_scaling_setup(net.bound, &net.model, m->rates, &m->links, m->settings->avoid);
+        setup.slabs = m->settings->slabs;
         status = points(m, &setup, name, problem, error);
     }
     tess_scaling_net_close(&net);
@@ -186,6 +192,7 @@ static tess_status open(simulation *m, tess_memory *memory, tess_error *error)
     m->here = tess_json_get(json, "flops") == NULL;
     snprintf(m->checked, sizeof m->checked, "%s",
              tess_json_get_string(json, "checked", "not checked against real runs"));
+    m->memory = tess_json_get_double(json, "memory", 0);
     snprintf(m->name, sizeof m->name, "%s", tess_json_get_string(json, "device", m->path));
     tess_status status = tess_links_parse(json, &m->links, error);
     if (status != TESS_OK)

@@ -9,7 +9,7 @@
 #include "plan/ranks/strips.h"
 #include "plan/ranks/timetable.h"
 
-/* As in the published study: photographs of 3:2, 100 views of an image, 50 of a volume on a detector of 972 x 768 for 512. */
+/* What `reconstruct` makes if nothing else is asked for. */
 enum { VIEWS_2D = 100, VIEWS_3D = 50, VECTORS = 5 };
 
 bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_scale_problem *p)
@@ -28,8 +28,7 @@ bool tess_scale_problem_of(const char *name, int64_t size, bool square, tess_sca
         p->kind = TESS_SCALE_TOMO3D;
         p->depth = size;
         p->views = VIEWS_3D;
-        p->rows = size * 972 / 512;
-        p->columns = size * 3 / 2;
+        p->rows = p->columns = size + tess_ceil_div(size, 8);
     } else {
         return false;
     }
@@ -59,12 +58,13 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     const double values = values_of(p), pixels = values / (double)p->channels, share = point->used,
                  float_bytes = sizeof(float);
     double held = VECTORS * values / share;
+    bool known = true; /* not reported: no rate of an operator is exact */
     switch (p->kind) {
     case TESS_SCALE_DEBLUR: {
         const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
         point->gradient =
             operator_seconds(setup, "blur", transforms * 2.5 * pixels * log2(pixels + 1) / share,
-                             transforms * 8 * float_bytes * pixels / share, &point->measured);
+                             transforms * 8 * float_bytes * pixels / share, &known);
         point->gradient_communication = 2 * tess_links_transpose(l, ranks, spectrum * float_bytes);
         held += (3 * spectrum + pixels / 2) / share;
         break;
@@ -73,7 +73,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
         const double samples =
             0.7854 * (double)p->columns * (double)p->height * (double)tess_ceil_div(p->views, point->used);
         point->gradient = 2 * operator_seconds(setup, "radon", TESS_SAMPLE_FLOPS * samples,
-                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+                                               TESS_SAMPLE_BYTES * samples, &known);
         point->gradient_communication = 2 * tess_links_all_gather(l, ranks, values * float_bytes);
         held += (ranks > 1 ? 2 * values : 0) + 2 * (double)(p->views * p->columns) / share;
         break;
@@ -84,7 +84,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
                      by_views = 2 * tess_links_all_gather(l, ranks, values * float_bytes),
                      by_slabs = tess_links_all_reduce(l, ranks, rays * float_bytes);
         point->gradient = 2 * operator_seconds(setup, "cone", TESS_SAMPLE_FLOPS * samples,
-                                               TESS_SAMPLE_BYTES * samples, &point->measured);
+                                               TESS_SAMPLE_BYTES * samples, &known);
         point->gradient_communication = fmin(by_views, by_slabs);
         held += by_views < by_slabs ? 2 * values + 2 * rays / share : 2 * rays;
         break;
@@ -105,17 +105,18 @@ typedef struct strip_kinds {
 } strip_kinds;
 
 static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setup, tess_plan_shape shape,
-                                int *index, tess_error *error)
+                                bool slab, int *index, tess_error *error)
 {
     for (*index = 0; *index < kinds->count; ++*index) {
         const tess_plan_shape *s = &kinds->shape[*index];
-        if (s->h == shape.h && s->above == shape.above && s->below == shape.below)
+        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below)
             return TESS_OK;
     }
     if (kinds->count == MOST_KINDS)
         return tess_fail(error, TESS_INTERNAL, "strips of more than %d kinds", MOST_KINDS);
     kinds->shape[kinds->count] = shape;
-    return tess_timetable_make(setup->bound, setup->rates, shape, &kinds->timetable[kinds->count++], error);
+    return (slab ? tess_timetable_make_slab : tess_timetable_make)(setup->bound, setup->rates, shape,
+                                                                   &kinds->timetable[kinds->count++], error);
 }
 
 /* Groups are chosen for an inner strip whose exchange is the slowest: one between two nodes, if there is one. */
@@ -151,16 +152,17 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (int r = 0; r < used && status == TESS_OK; r++) {
         const int64_t rows = tess_strips_rows(strips, r);
-        const tess_plan_shape shape = {.n = 1,
-                                       .h = tess_round_up(rows, setup->grid[TESS_HEIGHT]),
-                                       .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
-                                       .d = tess_round_up(p->depth, setup->grid[TESS_DEPTH]),
-                                       .above = r > 0,
-                                       .below = r + 1 < used};
+        const tess_plan_shape shape = {
+            .n = 1,
+            .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
+            .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
+            .d = tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
+            .above = r > 0,
+            .below = r + 1 < used};
         point->rows = tess_max_i64(point->rows, rows);
-        status = timetable_of(kinds, setup, shape, &index[r], error);
+        status = timetable_of(kinds, setup, shape, point->slabs, &index[r], error);
     }
-    if (status == TESS_OK && setup->avoid > 1 && used > 1)
+    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs)
         status = avoid(kinds, setup, used, point, error);
     for (int r = 0; r < used && status == TESS_OK; r++) {
         of_rank[r] = &kinds->timetable[index[r]];
@@ -172,14 +174,17 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     return status;
 }
 
-tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+static tess_status simulate(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs,
                             tess_scale_point *point, tess_error *error)
 {
-    const tess_strips strips = tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+    const tess_strips strips =
+        slabs ? tess_strips_of(setup->grid[TESS_DEPTH], p->depth, ranks)
+              : tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
     strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
     const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
     tess_timetable_time time = {0};
-    *point = (tess_scale_point){.ranks = ranks, .used = (int)strips.count, .avoided = 1, .measured = true};
+    *point = (tess_scale_point){
+        .ranks = ranks, .used = (int)strips.count, .slabs = slabs, .avoided = 1, .measured = true};
     tess_status status = kinds && of_rank
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");
@@ -197,5 +202,18 @@ tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_prob
     point->sent = time.sent;
     add_gradient(setup, p, point->used, point);
     point->seconds = point->gradient + point->denoiser + tess_scale_communication(point);
+    return TESS_OK;
+}
+
+tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                            tess_scale_point *point, tess_error *error)
+{
+    TESS_TRY(simulate(setup, p, ranks, false, point, error));
+    if (!setup->slabs || p->depth == 1 || ranks == 1)
+        return TESS_OK;
+    tess_scale_point other;
+    TESS_TRY(simulate(setup, p, ranks, true, &other, error));
+    if (other.seconds < point->seconds)
+        *point = other;
     return TESS_OK;
 }

@@ -26,19 +26,21 @@ typedef struct tess_scale_setup {
     int64_t grid[TESS_SPATIAL]; /* of the network */
     const tess_rates *rates;
     tess_links links;
-    int avoid; /* the most convolutions that may share an exchange; 1: as plans do today */
+    bool slabs; /* volumes may be divided by slices, which plans do not do yet */
+    int avoid;  /* the most convolutions that may share an exchange; 1: as plans do today */
 } tess_scale_setup;
 
 typedef struct tess_scale_point {
-    int ranks, used;                  /* used: ranks that have something to do */
-    int64_t rows;                     /* of the largest strip */
+    int ranks, used; /* used: ranks that have something to do */
+    int64_t rows;    /* of the largest strip, or slices */
+    bool slabs;      /* slices of a volume are divided instead of rows, which is only simulated */
     double gradient, denoiser, other; /* seconds of computing; other: what every rank repeats */
     double gradient_communication, denoiser_communication;
     double seconds; /* of the iteration */
     double bytes;   /* the most that a rank holds */
     double sent;    /* the most bytes that a rank sends inside the denoiser */
     int avoided;    /* the most convolutions that share an exchange */
-    bool measured;  /* every rate was measured */
+    bool measured;  /* every rate of the denoiser was measured */
 } tess_scale_point;
 
 static inline double tess_scale_communication(const tess_scale_point *p)

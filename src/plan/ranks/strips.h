@@ -14,6 +14,8 @@ typedef struct tess_strips {
 } tess_strips;
 
 tess_strips tess_strips_divide(const tess_bound *bound, int64_t grid, int64_t height, int64_t ranks);
+/* The same where nothing but `step` matters. */
+tess_strips tess_strips_of(int64_t step, int64_t height, int64_t ranks);
 /* The first row of a strip; of strip `count`: the height. */
 int64_t tess_strips_row(const tess_strips *strips, int64_t index);
 int64_t tess_strips_rows(const tess_strips *strips, int64_t index);

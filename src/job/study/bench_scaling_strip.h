@@ -1,0 +1,31 @@
+/* bench_scaling_strip.h: one image in strips over ranks, timed; and the link between neighbours. */
+#ifndef TESS_JOB_BENCH_SCALING_STRIP_H
+#define TESS_JOB_BENCH_SCALING_STRIP_H
+
+#include "job/study/bench_scaling.h"
+
+typedef struct tess_strip_job {
+    tess_engine *engine;
+    tess_engine_model *model; /* loaded */
+    int64_t height, width;
+    int ranks; /* the others have nothing to do */
+    int repeats;
+    uint64_t seed;
+} tess_strip_job;
+
+typedef struct tess_strip_times {
+    int used;
+    int64_t rows;                  /* of the largest strip */
+    double seconds, spread;        /* the median of passes, each the time of its slowest rank */
+    double waiting;                /* of that rank, inside exchanges */
+    double sent;                   /* the most bytes of a rank */
+    uint64_t bytes, planned_bytes; /* the most of a rank */
+} tess_strip_times;
+
+/* Collective. */
+tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times,
+                               tess_error *error) TESS_MUST_CHECK;
+/* Collective. Exchanges messages between all neighbours at once; the slowest counts. All links are alike. */
+tess_status tess_link_measure(tess_dist *dist, tess_links *links, tess_error *error) TESS_MUST_CHECK;
+
+#endif
