@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "dist/identity.h"
 
+#include <link.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,17 +16,42 @@ typedef struct identity {
     char host[TESS_DIST_HOST];
     char version[32], folder[256]; /* the end of a long folder */
     uint64_t words, folder_hash;
-    int64_t program_bytes; /* tells builds of one version apart */
+    int64_t program_bytes; /* these two tell builds of one version apart */
+    uint64_t build;
     int32_t pid;
     cpu_set_t cores; /* that it may use */
 } identity;
 
 /* FNV-1a, 64 bits. */
+static uint64_t hash_bytes(uint64_t hash, const unsigned char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ data[i]) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u; /* so that "a", "b" is not "ab" */
+}
+
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return (hash ^ 0xff) * 0x100000001b3u; /* so that "a", "b" is not "ab" */
+    return hash_bytes(hash, (const unsigned char *)text, strlen(text));
+}
+
+/* The linker's note about the program or library that this function is in: builds differ in it. */
+static int find_build(struct dl_phdr_info *object, size_t size, void *user)
+{
+    (void)size;
+    const ElfW(Addr) here = (ElfW(Addr))(uintptr_t)&find_build;
+    bool mine = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        mine = mine || (part->p_type == PT_LOAD && here - object->dlpi_addr - part->p_vaddr < part->p_memsz);
+    }
+    for (int i = 0; i < object->dlpi_phnum && mine; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        const unsigned char *at = (const unsigned char *)(uintptr_t)(object->dlpi_addr + part->p_vaddr);
+        if (part->p_type == PT_NOTE)
+            *(uint64_t *)user = hash_bytes(*(uint64_t *)user, at, part->p_memsz);
+    }
+    return mine;
 }
 
 static void describe(const tess_dist_settings *settings, identity *mine)
@@ -45,6 +71,8 @@ static void describe(const tess_dist_settings *settings, identity *mine)
     }
     mine->folder_hash = hash_text(START, folder);
     mine->program_bytes = stat("/proc/self/exe", &about) == 0 ? (int64_t)about.st_size : 0;
+    mine->build = START;
+    (void)dl_iterate_phdr(find_build, &mine->build);
     mine->pid = (int32_t)getpid();
     if (sched_getaffinity(0, sizeof mine->cores, &mine->cores) != 0)
         CPU_SET(0, &mine->cores);
@@ -61,7 +89,7 @@ static tess_status compare(const identity *all, int count, tess_error *error)
                 "rank %d (%s) runs version %s and rank 0 (%s) version %s; start the same program "
                 "on all hosts",
                 r, one->host, one->version, first->host, first->version);
-        if (one->program_bytes != first->program_bytes)
+        if (one->program_bytes != first->program_bytes || one->build != first->build)
             return tess_fail(
                 error, TESS_BAD_INPUT,
                 "rank %d (%s) runs another build of the program than rank 0 (%s); start the same "

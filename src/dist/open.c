@@ -13,6 +13,7 @@
 #include "dist/watch.h"
 
 static const double SILENCE = 15, CONNECT = 20; /* seconds */
+enum { ALONE = 4 };                             /* seconds */
 static const double TOGETHER = 7;               /* seconds more than the silence, for all ranks to start */
 
 /* Ends this process. The rank that reports a loss ends the whole job; the others leave it time to print. */
@@ -46,6 +47,18 @@ static void end_start(void *user)
         "the %d ranks have not come together within %.0f seconds: one of them hangs, or cannot reach rank 0",
         dist->size, TOGETHER + silence());
     sleep((unsigned)(dist->rank < 3 ? 2 * dist->rank : 6));
+    if (dist->lost)
+        dist->lost(dist->lost_user, text);
+    _exit(1);
+}
+
+/* This rank cannot even reach the others, which would wait for it. If all fail alike, the launcher ends this one when rank 0 has
+ * reported; otherwise it reports itself, and its status ends the others. */
+static void end_alone(const tess_dist *dist, const char *why)
+{
+    char text[TESS_ERROR_TEXT];
+    sleep(ALONE);
+    snprintf(text, sizeof text, "rank %d: %.*s", dist->rank, (int)sizeof text - 32, why);
     if (dist->lost)
         dist->lost(dist->lost_user, text);
     _exit(1);
@@ -123,6 +136,8 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
         dist->size = launch.size;
         tess_guard *guard = tess_guard_begin(TOGETHER + silence(), end_start, dist);
         status = join(settings, &launch, dist, error);
+        if (status != TESS_OK && dist->ops == &tess_dist_solo && dist->rank > 0)
+            end_alone(dist, error->text);
         if (status != TESS_OK) {
             tess_watch_close(dist->watch);
             dist->ops->close();

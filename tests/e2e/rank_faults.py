@@ -234,7 +234,7 @@ class Trials:
         self.check_files(folder, old, what)
         for name in leftovers(folder):
             shutil.rmtree(folder / name, ignore_errors=True)
-        status, out, err = self.launcher.run(again, self.program, *verb.words(folder), *(verb.resume if verb.name == "denoise-folder" else ()), seconds=120)
+        status, out, err = self.launcher.run(again, self.program, *verb.words(folder), *(verb.resume if verb.name == "denoise-folder" else ()), seconds=400)
         made = {k: v for k, v in contents(folder).items() if k in self.whole}
         bench.check(status == 0 and self.verb.same(made, self.whole) and not leftovers(folder), f"{what}: {again} rank(s) go on: {status} {leftovers(folder)} {err[:500]}")
         shutil.rmtree(folder, ignore_errors=True)

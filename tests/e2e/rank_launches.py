@@ -117,24 +117,18 @@ class Launches:
     def check_odd_files(self):
         """What one rank sees is not what the others see."""
         verb = self.verb
-        model, source = verb.words(self.good, NINE, self.out, self.home), verb.words(NINE, self.good, self.out, self.home)
         for odd in (0, 1):
-            source, model = (verb.words(*where, self.out, self.home) for where in ((NINE, self.good), (self.good, NINE)))
-            if verb.name == "train":
-                source = verb.words(NINE, self.good, self.out, self.home)
-            self.refused("no input", "", source, odd=odd, one=self.empty, others=self.good)
-            self.refused("another input", "rank", source, odd=odd, one=self.other, others=self.good)
-            if verb.name == "train":
-                model = verb.words(self.good, NINE, self.out, self.home)
-            self.refused("no model", f"rank {odd}: ", model, odd=odd, one=self.empty, others=self.good)
-            self.refused("another model", "rank", model, odd=odd, one=self.other, others=self.good)
+            for what, says, one in (("no input", "rank", self.empty), ("another input", "rank", self.other)):
+                self.refused(what, says, verb.words(NINE, self.good, self.out, self.home), odd=odd, one=one, others=self.good)
+            for what, says, one in (("no model", f"rank {odd}: ", self.empty), ("another model", "rank", self.other)):
+                self.refused(what, says, verb.words(self.good, NINE, self.out, self.home), odd=odd, one=one, others=self.good)
 
     def check_outputs(self):
         """/proc is a folder in which nobody can write; a rank that writes nothing need not."""
         for odd in (0, 1):
             words = self.verb.words(self.good, self.good, NINE, self.home)
             if odd in self.verb.writers:
-                self.refused("an output that cannot be written", f"rank {odd}: ", words, odd=odd, one="/proc", others=self.out)
+                self.refused("an output that cannot be written", "/proc/self/fd/9/", words, odd=odd, one="/proc", others=self.out)
             else:
                 status, out, err, took = self.run(words, odd=odd, one="/proc", others=self.out)
                 self.bench.check(status == 0 and not said(err), f"{self.verb.name}: rank {odd} writes nothing, and cannot: {status} {err[:300]} ({took:.1f} s)")
@@ -157,7 +151,7 @@ def make_programs(bench, program):
     data = pathlib.Path(program).read_bytes()
     version = bench.run("--version").out.strip()
     made = []
-    for what, says, old, new in (("another version", "runs version", version.encode() + b"\0", version[:-1].encode() + b"9\0"), ("another build", "another build", b"", b"")):
+    for what, says, old, new in (("another version", "another version", version.encode() + b"\0", version[:-1].encode() + b"9\0"), ("another build", "another build", b"", b"")):
         path = bench.path(what.replace(" ", "-"))
         text = data.replace(old, new) if old else change_build(data)
         if text is None or text == data:
@@ -178,7 +172,7 @@ def check_many_ranks(bench, launcher, program):
     """More ranks than rows, files, tiles or blocks: some have nothing to do, and a note says so; a batch cannot be shared so."""
     net = write_safetensors(bench.path("net.safetensors"), dncnn(depth=3))
     np.save(bench.path("five.npy"), to_integers(picture(5, 60), np.uint8))
-    words = ("denoise", bench.path("five.npy"), bench.path("five-out.npy"), "--model", net, "--sigma", "0.1", "--threads", "1")
+    words = ("denoise", bench.path("five.npy"), bench.path("five-out.npy"), "--model", net, "--threads", "1")
     bench.check(bench.run(*words[:2], bench.path("five-one.npy"), *words[3:], "--quiet").status == 0, "five rows, one rank")
     status, out, err = launcher.run(7, program, *words)
     same = status == 0 and bench.path("five-out.npy").read_bytes() == bench.path("five-one.npy").read_bytes()

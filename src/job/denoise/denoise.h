@@ -309,6 +309,8 @@ const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
  * Collective, all of them but tess_denoise_take; with one rank they do nothing, unless stated otherwise. */
 /* Fails if the ranks do not see the same files. */
 tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* Collective: the same for models; a rank that has none has failed before. */
+tess_status tess_denoise_same_model(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* All ranks get what the files that are `fresh` on a rank have become there, and rank 0 the notes about them. */
 tess_status tess_denoise_share(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 /* Rank 0's plan becomes the plan of all ranks. `mine` is the status of making it, on rank 0. */

@@ -11,9 +11,9 @@
 #include "io/image.h"
 #include "job/common/choice.h"
 #include "job/common/record.h"
+#include "job/common/same_files.h"
 #include "job/detect/detect_job.h"
 #include "model/spectral/state_file.h"
-#include "train/checksum.h"
 
 enum { JSON_MOST = 1 << 20 };
 
@@ -177,7 +177,8 @@ static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_er
     return join_sizes(job, error);
 }
 
-/* Of the sizes of all images and of the parameters: ranks that differ in these would wait for each other for ever. */
+/* Of the files, the sizes of all images and the parameters: ranks that differ in these would wait for each other for ever, or make a
+ * result that belongs to no input. */
 static uint64_t hash_of(const tess_detect_job *job)
 {
     tess_xxh64 sum;
@@ -188,6 +189,11 @@ static uint64_t hash_of(const tess_detect_job *job)
                                  job->all.bands};
         tess_xxh64_add(&sum, facts, sizeof facts);
     }
+    const tess_cube_list *const lists[] = {&job->input.list, &job->other.list};
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < lists[k]->count; i++)
+            tess_same_file_of(&sum, lists[k]->entries[i].path, i, lists[k]->count);
+    tess_same_file(&sum, job->settings->pipeline); /* a name has no file */
     const int shape[] = {job->plan->passes, job->plan->taps, job->plan->pipeline.count};
     tess_xxh64_add(&sum, shape, sizeof shape);
     if (job->state.block.data) /* some pipelines have no parameters */
@@ -204,7 +210,8 @@ tess_status tess_detect_open(tess_detect_job *job, tess_context *context, tess_e
     TESS_TRY(tess_dist_agree(dist, check_files(job, error), error));
     TESS_TRY(tess_choice_open_ranks(&job->engine, dist, memory, common, error));
     TESS_TRY(tess_dist_agree(dist, open_cubes(job, memory, error), error));
-    TESS_TRY(tess_engine_same_inputs(&job->engine, hash_of(job), error));
+    if (dist->size > 1)
+        TESS_TRY(tess_engine_same_inputs(&job->engine, hash_of(job), error));
     TESS_TRY(tess_detect_choose(job, error));
     return tess_detect_make_plan(job, error);
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "job/common/same_files.h"
 #include "job/train/train_job.h"
-#include "train/checksum.h"
 
 /* Whole groups of samples that are drawn together, as far as there are enough of them. */
 static tess_train_part even_part(int64_t batch, int64_t group, int rank, int ranks)
@@ -58,6 +58,10 @@ static tess_status sum_of_inputs(const tess_train_job *job, uint64_t *out, tess_
         tess_xxh64_add(&sum, text, strlen(text) + 1);
         tess_xxh64_add(&sum, images, strlen(images) + 1);
     }
+    for (int64_t i = 0; i < tess_images_count(job->source->images); i++)
+        tess_same_file_of(&sum, tess_images_at(job->source->images, i)->path, i,
+                          tess_images_count(job->source->images));
+    tess_same_file(&sum, job->config.network.weights.path);
     *out = tess_xxh64_end(&sum);
     const bool made = text && images;
     tess_json_free(config);
@@ -78,10 +82,11 @@ static tess_status take_entries(tess_train_job *job, const entry *all, tess_erro
     for (int r = 0; r < job->dist->size; r++) {
         const tess_dist_place *places = job->dist->places;
         if (all[r].inputs != all[0].inputs)
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "rank %d (%s) does not see the same configuration and images as rank 0 (%s); "
-                             "all ranks need the same files",
-                             r, places[r].host, places[0].host);
+            return tess_fail(
+                error, TESS_BAD_INPUT,
+                "rank %d (%s) does not see the same configuration, images and weights as rank 0 (%s); "
+                "all ranks need the same files",
+                r, places[r].host, places[0].host);
         job->parts[r] = all[r].part;
         if (tess_mem_total(&all[r].planned) > tess_mem_total(&job->planned))
             job->planned = all[r].planned;

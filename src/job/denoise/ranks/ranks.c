@@ -6,32 +6,38 @@
 
 #include "base/process.h"
 #include "job/common/note.h"
-
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ at[i]) * 0x100000001b3u; /* FNV-1a */
-    return hash;
-}
+#include "job/common/same_files.h"
 
 typedef struct listing {
     int64_t count;
-    uint64_t hash; /* of names, sizes, and what is skipped */
+    uint64_t sum; /* of names, files and what is skipped */
 } listing;
 
 static listing listing_of(const tess_denoise_job *job)
 {
-    listing mine = {job->count, 0xcbf29ce484222325u};
+    tess_xxh64 sum;
+    tess_xxh64_begin(&sum);
     for (int64_t i = 0; i < job->count; i++) {
         const tess_denoise_file *file = &job->files[i];
         struct stat about;
         const int64_t bytes = stat(file->input, &about) == 0 ? (int64_t)about.st_size : -1;
-        mine.hash = mix(mine.hash, file->name, strlen(file->name) + 1);
-        mine.hash = mix(mine.hash, &bytes, sizeof bytes);
-        mine.hash = mix(mine.hash, &file->skipped, sizeof file->skipped);
+        tess_xxh64_add(&sum, file->name, strlen(file->name) + 1);
+        tess_xxh64_add(&sum, &bytes, sizeof bytes);
+        tess_xxh64_add(&sum, &file->skipped, sizeof file->skipped);
+        if (!file->skipped)
+            tess_same_file_of(&sum, file->input, i, job->count);
     }
-    return mine;
+    return (listing){job->count, tess_xxh64_end(&sum)};
+}
+
+tess_status tess_denoise_same_model(tess_denoise_job *job, tess_error *error)
+{
+    tess_xxh64 sum;
+    if (job->engine.dist->size == 1)
+        return TESS_OK;
+    tess_xxh64_begin(&sum);
+    tess_same_model(&sum, job->settings->model);
+    return tess_engine_same_inputs(&job->engine, tess_xxh64_end(&sum), error);
 }
 
 tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error)
@@ -46,13 +52,14 @@ tess_status tess_denoise_same_list(tess_denoise_job *job, tess_error *error)
     if (status == TESS_OK)
         status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
     for (int r = 1; r < dist->size && status == TESS_OK; r++)
-        if (all[r].count != all[0].count || all[r].hash != all[0].hash)
+        if (all[r].count != all[0].count || all[r].sum != all[0].sum)
             status =
                 tess_fail(error, TESS_BAD_INPUT,
-                          "rank %d (%s) does not see the same files as rank 0 (%s): %lld, and rank 0 %lld; "
+                          "rank %d (%s) does not see the same files as rank 0 (%s): %lld, and rank 0 %lld%s; "
                           "all ranks need the same folders",
                           r, dist->places[r].host, dist->places[0].host, (long long)all[r].count,
-                          (long long)all[0].count);
+                          (long long)all[0].count,
+                          all[r].count == all[0].count ? " of other names, sizes or contents" : "");
     tess_small_free(all);
     if (status == TESS_OK && job->folder && job->count < dist->size)
         tess_note(&job->settings->common, TESS_NOTE_WARNING,
