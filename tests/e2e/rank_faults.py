@@ -12,6 +12,7 @@ import pathlib
 import random
 import shutil
 import signal
+import struct
 import sys
 import time
 
@@ -136,14 +137,19 @@ class Train(Verb):
         return "train", config, "--threads", "1", "--quiet", *resume
 
     def is_whole(self, name, data, whole):
-        return name != "net.safetensors" or len(data) == len(whole[name])
+        return name != "net.safetensors" or self.tensors(data).keys() == self.tensors(whole[name]).keys()
+
+    def tensors(self, data):
+        """Of a file that has all of its bytes."""
+        path = self.home / "read.safetensors"
+        path.write_bytes(data)
+        try:
+            return read_safetensors(path)
+        except (ValueError, struct.error):
+            return {}
 
     def same(self, one, other):
-        found = []
-        for files in (one, other):
-            path = self.home / "compared.safetensors"
-            path.write_bytes(files.get("net.safetensors", b""))
-            found.append(read_safetensors(path) if path.stat().st_size > 100 else {})
+        found = [self.tensors(files.get("net.safetensors", b"")) for files in (one, other)]
         return found[0].keys() == found[1].keys() and bool(found[0]) and max(np.abs(found[0][k] - found[1][k]).max() for k in found[0]) < 1e-4
 
 
