@@ -197,7 +197,7 @@ def main():
         check_jobs(bench, node)
     finally:
         node.stop()
-        sys.stdout.flush()
+        shutil.rmtree(bench.folder, ignore_errors=True)
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()
 
