@@ -86,6 +86,7 @@ static const word words[] = {
     {"patches", "--patches"},
     {"only", "--only"},
     {"phase", "--phase"},
+    {"machine", "--machine"},
     {"machines", "--machine"},
     {"problems", "--problems"},
     {"ranks", "--ranks"},

@@ -86,6 +86,7 @@ static void say_plan(tess_summary *w, const tess_json *record)
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
     tess_say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
              tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
+    tess_say_elsewhere(w, plan);
 }
 
 /* Of an integer all digits, such as those of seconds since 1970. */

@@ -19,6 +19,8 @@ static inline double tess_say_mib(const tess_json *bytes, const char *key)
 /* "device    cpu (...), fp32, 2 thread(s)" */
 void tess_say_device(tess_summary *w, const tess_json *record);
 void tess_say_bytes(tess_summary *w, const tess_json *bytes);
+/* "elsewhere 16 rank(s) of V100 ...: 0.02 s ..."; nothing if the plan has none. */
+void tess_say_elsewhere(tess_summary *w, const tess_json *plan);
 /* Nothing, unless the record is of this verb. */
 void tess_say_training(tess_summary *w, const tess_json *record);
 void tess_say_filling(tess_summary *w, const tess_json *record);

@@ -60,6 +60,8 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     double held = VECTORS * values / share;
     bool known = true; /* not reported: no rate of an operator is exact */
     switch (p->kind) {
+    case TESS_SCALE_DENOISE:
+        return;
     case TESS_SCALE_DEBLUR: {
         const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
         point->gradient =

@@ -9,7 +9,13 @@
 #include "plan/ranks/links.h"
 #include "plan/rates.h"
 
-typedef enum tess_scale_kind { TESS_SCALE_DEBLUR, TESS_SCALE_TOMO2D, TESS_SCALE_TOMO3D } tess_scale_kind;
+/* DENOISE: the denoiser alone. */
+typedef enum tess_scale_kind {
+    TESS_SCALE_DENOISE,
+    TESS_SCALE_DEBLUR,
+    TESS_SCALE_TOMO2D,
+    TESS_SCALE_TOMO3D
+} tess_scale_kind;
 
 typedef struct tess_scale_problem {
     tess_scale_kind kind;
