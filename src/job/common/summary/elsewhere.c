@@ -1,5 +1,5 @@
 /* The line about ranks on the machine of a file. */
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 void tess_say_elsewhere(tess_summary *w, const tess_json *plan)
 {
