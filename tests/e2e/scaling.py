@@ -4,6 +4,8 @@ import json
 import pathlib
 import sys
 
+import numpy as np
+
 from support import Bench
 
 MACHINES = pathlib.Path(__file__).parents[2] / "bench" / "machines"
@@ -11,19 +13,8 @@ V100, H200 = MACHINES / "v100-cluster.json", MACHINES / "h200-cluster.json"
 KEYS = {"study", "engine", "problem", "input", "ranks", "busy_ranks", "rows", "seconds", "gradient_seconds", "denoiser_seconds", "communication_seconds", "speedup",
         "efficiency", "denoiser_speedup", "bytes_per_rank", "simulated", "checked", "machine", "scheme", "binds", "lost_seconds"}
 
-# numpex/benchmark_invprob_largescale, results of deepinv on V100-SXM2-32GB, 4 a node: seconds of an iteration. Strong scaling of multi-frame
-# super-resolution, tiles of 448 with halos of 32, batches of 32: {side: {GPUs: (physics, denoiser, total)}}. One GPU does not cut the image.
-STRONG = {
-    2048: {1: (.0168, .8782, .9114), 2: (.0109, .6608, .6882), 4: (.0059, .3737, .3959), 8: (.0065, .2178, .2408), 16: (.0129, .1176, .1468),
-           32: (.0123, .0647, .0932), 64: (.0133, .0648, .0940)},
-    4096: {1: (.0627, 3.5358, 3.6602), 2: (.0399, 2.8153, 2.9170), 4: (.0215, 1.3909, 1.4756), 8: (.0226, .6740, .7591), 16: (.0513, .4109, .5241),
-           32: (.0516, .2499, .3633), 64: (.0507, .1496, .2617)},
-    8192: {2: (.1563, 9.1705, 9.5669), 4: (.0842, 4.6898, 5.0167), 8: (.0855, 2.4074, 2.7395), 16: (.1864, 1.4145, 1.8410), 32: (.1918, .7736, 1.2067),
-           64: (.1963, .4911, .9273)}}
-# Its study of communication: {GPUs: (computing, wall)}. Its wall has no part that every rank repeats, and its communication includes waiting for
-# slower ranks, which is not simulated. Tiles of 512 in batches of 4; volumes of 512 in tiles of 8 x 256 x 256.
-IMAGE = {1: (4.434, 4.439), 2: (2.272, 2.304), 4: (1.128, 1.160), 8: (.5605, .607), 16: (.2858, .374), 32: (.1488, .234), 64: (.0816, .167)}
-VOLUME = {2: (86.07, 86.98), 4: (43.05, 44.59), 8: (21.26, 22.13), 16: (10.67, 11.34), 32: (5.354, 5.779), 64: (2.775, 3.003)}
+# deepinv on V100s, 4 a node: see its "source".
+PUBLISHED = json.loads((MACHINES.parent / "peers" / "deepinv_scaling.json").read_text())
 WITHIN = 0.15
 
 
@@ -88,19 +79,36 @@ def compare(bench, what, simulated, published):
 
 def check_published(bench):
     deepinv = ("--scheme", "deepinv", "--problems", "deblur", "--square")
-    for side, table in STRONG.items():
-        for p, (physics, denoiser, total) in zip(simulate(bench, V100, table, *deepinv, "--sizes", side), table.values()):
+    for side, rows in PUBLISHED["strong"]["sizes"].items():
+        for p, (_, physics, denoiser, total) in zip(simulate(bench, V100, [r[0] for r in rows], *deepinv, "--sizes", side), rows):
             what = f"deepinv {side} on {p['ranks']}"
             compare(bench, f"{what}: physics", p["gradient_seconds"] + p["gradient_communication_seconds"], physics)
             compare(bench, f"{what}: denoiser", p["denoiser_seconds"] + p["denoiser_communication_seconds"], denoiser)
             compare(bench, f"{what}: iteration", p["seconds"], total)
-    for p, (computing, wall) in zip(simulate(bench, V100, IMAGE, *deepinv, "--sizes", 4096, "--patches", 512, "--batches", 4), IMAGE.values()):
+    rows = PUBLISHED["image"]["rows"]
+    for p, (_, computing, _, wall) in zip(simulate(bench, V100, [r[0] for r in rows], *deepinv, "--sizes", 4096, "--patches", 512, "--batches", 4), rows):
         own = p["gradient_seconds"] + p["denoiser_seconds"]
         compare(bench, f"image on {p['ranks']}: computing", own, computing)
         compare(bench, f"image on {p['ranks']}: wall", own + p["communication_seconds"], wall)
-    for p, (computing, wall) in zip(simulate(bench, V100, VOLUME, "--scheme", "deepinv", "--problems", "tomo3d", "--sizes", 512), VOLUME.values()):
+    rows = PUBLISHED["volume"]["rows"]
+    for p, (_, computing, _, wall) in zip(simulate(bench, V100, [r[0] for r in rows], "--scheme", "deepinv", "--problems", "tomo3d", "--sizes", 512), rows):
         compare(bench, f"volume on {p['ranks']}: computing", p["denoiser_seconds"], computing)
         compare(bench, f"volume on {p['ranks']}: wall", p["seconds"], wall)
+
+
+def check_plan(bench):
+    """plan denoise for ranks of a machine: as the study, and refused for a run."""
+    np.save(bench.path("noisy.npy"), np.zeros((512, 256, 3), np.float32))
+    words = (bench.path("noisy.npy"), bench.path("out.npy"), "--sigma", 0.1, "--model", "random:drunet")
+    record = bench.path("plan.json")
+    result = bench.run("plan", "denoise", *words, "--ranks", 4, "--machine", V100, "--json", record)
+    bench.check(result.status == 0 and "elsewhere 4 rank(s) of V100" in result.out and "simulated" in result.out, f"plan says it: {result}")
+    there = json.loads(record.read_text())["plan"]["elsewhere"]
+    bench.check(there["ranks"] == there["busy_ranks"] == 4 and there["rows"] == 128 and there["simulated"] and there["fits"] and
+                1 < there["speedup"] <= 4 and abs(there["denoiser_seconds"] + there["communication_seconds"] - there["seconds"]) < 1e-12, f"its figures: {there}")
+    bench.check_refused(bench.run("denoise", *words, "--ranks", 4, "--machine", V100), 2, "--machine", "plan")
+    bench.check_refused(bench.run("plan", "denoise", *words, "--ranks", 4), 2, "--ranks", "--machine")
+    bench.check_refused(bench.run("plan", "denoise", *words, "--ranks", 4, "--machine", MACHINES / "h100.json"), 1, "h100.json", "network")
 
 
 def check_refused(bench):
@@ -132,5 +140,6 @@ if __name__ == "__main__":
     check_ours(bench)
     check_one_rank(bench)
     check_published(bench)
+    check_plan(bench)
     check_refused(bench)
     bench.finish()
