@@ -54,6 +54,12 @@ def check_ours(bench):
     bench.check((rows["cut"], slices["cut"]) == ("rows", "slices") and slices["seconds"] < rows["seconds"], f"volumes: {rows} {slices}")
 
 
+def check_sent(bench):
+    """The rows of the real plan: DnCNN exchanges one row before each of its 20 convolutions, with both neighbours of an inner strip."""
+    point = simulate(bench, V100, (1, 4), "--problems", "deblur", "--sizes", 512, "--square", "--models", "random:dncnn")[1]
+    bench.check(point["sent_bytes"] == 2 * 512 * (3 + 19 * 64) * 4, f"bytes that a rank sends: {point['sent_bytes']}")
+
+
 def check_one_rank(bench):
     """One rank takes what the plan of the whole image does: measured rates, without a machine's."""
     links = bench.path("links.json")
@@ -138,6 +144,7 @@ def check_refused(bench):
 if __name__ == "__main__":
     bench = Bench(sys.argv[1])
     check_ours(bench)
+    check_sent(bench)
     check_one_rank(bench)
     check_published(bench)
     check_plan(bench)
