@@ -89,6 +89,9 @@ static const cli_option options[] = {
      "pixels around a tile: auto (within 0.01 dB), exact (equal to the whole image bit for bit) or N",
      "auto exact"},
     {"--batch", "B", cli_batch, AT(batch), "auto, or N tiles at once", "auto"},
+    {"--ranks", "P", cli_integer, AT(ranks),
+     "with plan: also what P ranks would take on the machine of --machine", NULL, 1, 4096},
+    {"--machine", "FILE", cli_text, AT(machine), "with plan: a machine file with \"network\"", CLI_FILES},
 };
 
 /* The record must not overwrite any file of the job. */

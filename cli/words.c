@@ -87,6 +87,7 @@ static const word words[] = {
     {"only", "--only"},
     {"per_node", "--per-node"},
     {"phase", "--phase"},
+    {"machine", "--machine"},
     {"machines", "--machine"},
     {"problems", "--problems"},
     {"ranks", "--ranks"},

@@ -117,6 +117,9 @@ typedef struct tess_denoise_settings {
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */
+    /* Plans only: also what so many ranks would take on the machine that a file describes (docs/scaling.md). */
+    int64_t ranks;
+    const char *machine;
 } tess_denoise_settings;
 
 /* Returns the version of the library at run time, which may be newer than TESSERA_VERSION of the header. */

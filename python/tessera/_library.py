@@ -28,7 +28,7 @@ class DenoiseSettings(ctypes.Structure):
                 ("sigma_map", c_char_p), ("add_noise", c_double), ("strength", c_double), ("range", c_int),
                 ("range_low", c_double), ("range_high", c_double), ("axes", c_char_p), ("recursive", c_bool),
                 ("skip_existing", c_bool), ("overwrite", c_bool), ("dither", c_bool), ("tile_height", c_int64),
-                ("tile_width", c_int64), ("halo", c_int64), ("batch", c_int64)]
+                ("tile_width", c_int64), ("halo", c_int64), ("batch", c_int64), ("ranks", c_int64), ("machine", c_char_p)]
 
 
 class Image(ctypes.Structure):

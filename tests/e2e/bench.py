@@ -158,7 +158,7 @@ def main():
                     last["best_images_per_second"] == max(p["images_per_second"] for p in mine if not p["transfer"]),
                     f"patch {patch}: the last line holds --batch auto against the best")
 
-    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem, device or stats")
+    bench.check_refused(bench.run("bench", "width"), 2, "width", "size, batch, dem, device, stats or scaling")
     check_dem(bench)
     check_device(bench)
     bench.check_refused(bench.run("bench", "size", "--widths", "9:1:2"), 2, "--widths")

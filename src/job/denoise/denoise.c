@@ -17,7 +17,7 @@
 
 static const char STOPPED[] = "stopped; no half-written output is left";
 
-static tess_status check_settings(const tess_denoise_settings *s, tess_error *error)
+static tess_status check_settings(const tess_denoise_settings *s, bool plan_only, tess_error *error)
 {
     if (!(s->input || s->input_count > 0) || !s->output)
         return tess_fail(error, TESS_BAD_OPTION, "denoise needs `input`, or `inputs`, and `output`");
@@ -29,6 +29,7 @@ static tess_status check_settings(const tess_denoise_settings *s, tess_error *er
         return tess_fail(error, TESS_BAD_OPTION, "`halo`: use auto, exact or a number of pixels");
     if (s->batch < 0 || s->batch > 4096)
         return tess_fail(error, TESS_BAD_OPTION, "`batch`: use auto or a number from 1 to 4096");
+    TESS_TRY(tess_elsewhere_check(s->machine, s->ranks, plan_only, error));
     return tess_denoise_check_samples(s, error);
 }
 
@@ -311,11 +312,13 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     job.start = tess_clock();
     *record = NULL;
     tess_error *error = &context->error;
-    TESS_TRY(tess_dist_agree(context->dist, check_settings(&settings, error), error));
+    TESS_TRY(tess_dist_agree(context->dist, check_settings(&settings, plan_only, error), error));
     tess_voice_begin(&voice, context->dist, &settings.common);
     tess_status status = describe(&job, context, !plan_only, error);
     if (status == TESS_OK)
         status = plan(&job, error);
+    if (status == TESS_OK)
+        status = tess_dist_agree(context->dist, tess_denoise_elsewhere(&job, error), error);
     const bool ran = status == TESS_OK && !plan_only;
     if (ran)
         status = run(&job, error);

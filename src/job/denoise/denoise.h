@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "io/image.h"
+#include "job/common/elsewhere.h"
 #include "job/common/engine.h"
 #include "job/common/pixels.h"
 #include "job/common/voice.h"
@@ -145,6 +146,7 @@ typedef struct tess_denoise_job {
     tess_denoise_strips strips;
     tess_denoise_rank *ranks; /* owned; with strips */
     char shared[192];         /* how ranks share the image */
+    tess_elsewhere elsewhere; /* if the settings have a machine */
     /* Ranks that share the files: */
     tess_voice *voice;
     tess_denoise_order *order; /* owned; NULL: as listed */
@@ -302,6 +304,8 @@ double tess_denoise_seconds(const tess_denoise_job *job);
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
 /* The largest image that can be processed: its plan is reported as the job's. */
+/* Plans for the ranks and the machine of the settings, if there are any. */
+tess_status tess_denoise_elsewhere(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 
 /* ranks/ranks.c, ranks/share.c: a job of many files, shared by ranks. Each file is described and processed by one

@@ -63,6 +63,8 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
+    if (job->elsewhere.point.ranks > 0)
+        tess_json_set(&plan, "elsewhere", tess_elsewhere_record(&job->elsewhere));
     tess_json_set(record, "plan", plan);
 }
 

@@ -5,40 +5,9 @@
 
 #include "job/common/record.h"
 
-tess_status tess_scaling_net_open(tess_scaling_net *net, const char *name, bool volume, tess_device *device,
-                                  tess_dtype dtype, tess_error *error)
-{
-    char path[4096];
-    *net = (tess_scaling_net){0};
-    if (!tess_model_is_random(name))
-        TESS_TRY(tess_model_find(name, path, sizeof path, error));
-    const char *file = tess_model_is_random(name) ? name : path;
-    TESS_TRY(volume ? tess_model_open_volume(file, TESS_INFLATE_HALVES, &net->file, error)
-                    : tess_model_open(file, &net->file, error));
-    TESS_TRY(tess_model_recognise(net->file, &net->model, error));
-    return tess_bound_create(net->model.net, device, dtype, &net->bound, error);
-}
-
-void tess_scaling_net_close(tess_scaling_net *net)
-{
-    tess_bound_destroy(net->bound);
-    tess_model_clear(&net->model);
-    tess_weights_close(net->file);
-    *net = (tess_scaling_net){0};
-}
-
 const char *tess_scaling_model(const tess_bench_settings *s, const tess_scale_problem *problem)
 {
     return s->model_count ? s->models[0] : problem->channels == 3 ? "random:drunet" : "random:drunet-gray";
-}
-
-tess_scale_setup tess_scaling_setup(const tess_bound *bound, const tess_model_net *model,
-                                    const tess_rates *rates, const tess_links *links, int64_t avoid)
-{
-    tess_scale_setup setup = {.bound = bound, .rates = rates, .links = *links, .avoid = (int)avoid};
-    for (int axis = 0; axis < TESS_SPATIAL; axis++)
-        setup.grid[axis] = tess_net_grid(model->net, axis);
-    return setup;
 }
 
 static void set_speedups(tess_json **record, const tess_scaling_line *line)
@@ -60,6 +29,7 @@ void tess_scaling_record(tess_json **record, const tess_scaling_line *line)
 {
     const tess_scale_problem *problem = line->problem;
     const tess_scale_point *p = line->point;
+    const bool iterates = p->gradient > 0 || p->gradient_communication > 0;
     tess_json *input = tess_json_object();
     tess_json_set_string(record, "study", "scaling");
     tess_json_set_string(record, "engine", "tessera");
@@ -73,11 +43,11 @@ void tess_scaling_record(tess_json **record, const tess_scaling_line *line)
     tess_json_set_int(record, "busy_ranks", p->used);
     tess_json_set_int(record, "rows", p->rows);
     tess_json_set_double(record, "seconds", p->seconds);
-    if (p->gradient > 0) /* else it was not measured */
+    if (iterates) /* else only the denoiser was measured */
         tess_json_set_double(record, "gradient_seconds", p->gradient);
     tess_json_set_double(record, "denoiser_seconds", p->denoiser);
     tess_json_set_double(record, "communication_seconds", tess_scale_communication(p));
-    if (p->gradient > 0)
+    if (iterates)
         tess_json_set_double(record, "gradient_communication_seconds", p->gradient_communication);
     tess_json_set_double(record, "denoiser_communication_seconds", p->denoiser_communication);
     if (p->other > 0)

@@ -4,23 +4,10 @@
 #define TESS_JOB_BENCH_SCALING_H
 
 #include "job/study/bench.h"
-#include "plan/ranks/scaling.h"
+#include "plan/ranks/cluster.h"
 
-/* The network of a problem, bound to the device that is simulated. */
-typedef struct tess_scaling_net {
-    tess_weights *file;
-    tess_model_net model;
-    tess_bound *bound;
-} tess_scaling_net;
-
-tess_status tess_scaling_net_open(tess_scaling_net *net, const char *name, bool volume, tess_device *device,
-                                  tess_dtype dtype, tess_error *error) TESS_MUST_CHECK;
-void tess_scaling_net_close(tess_scaling_net *net);
 /* The network that the study takes for a problem unless one is given. */
 const char *tess_scaling_model(const tess_bench_settings *settings, const tess_scale_problem *problem);
-tess_scale_setup tess_scaling_setup(const tess_bound *bound, const tess_model_net *model,
-                                    const tess_rates *rates, const tess_links *links, int64_t avoid);
-
 /* One point with what it is compared to: the first point of its problem and size. */
 typedef struct tess_scaling_line {
     const char *problem_name;

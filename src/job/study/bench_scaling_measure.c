@@ -124,7 +124,7 @@ static tess_status one_image(measuring *m, tess_engine_model *model, const char 
                              const tess_scale_problem *problem, tess_error *error)
 {
     const tess_scale_setup setup =
-        tess_scaling_setup(model->bound, &model->model, m->engine.rates, &m->links, 1);
+        tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
     tess_scale_point base = {0};
     for (int i = 0; i < m->rank_count; i++) {
         const int ranks = (int)m->ranks[i];

@@ -1,27 +1,22 @@
 /* Simulated points: the plans of the strips are real, times are those of a machine file. If the file has no "flops", times of ops
  * are those measured on the device at hand. */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "job/common/record.h"
 #include "job/study/bench_scaling.h"
-#include "plan/machine.h"
-#include "plan/ranks/sketch.h"
 
 typedef struct simulation {
     const tess_bench_settings *settings;
-    const char *path; /* of the machine file */
-    char name[96], checked[256];
-    tess_rates *rates; /* NULL: those of the engine */
-    tess_links links;
+    tess_cluster cluster;
     tess_scale_peer peer;
-    tess_device sketch;
     tess_dtype dtype;
-    double memory; /* of a rank; 0: not known */
-    bool here;     /* times of ops were measured on this device */
-    tess_engine engine;
+    tess_engine engine; /* open if times of ops are those of this device */
 } simulation;
+
+static bool is_here(const simulation *m)
+{
+    return m->cluster.rates == NULL;
+}
 
 static tess_status run_point(const simulation *m, const tess_scale_setup *setup,
                              const tess_scale_problem *problem, int ranks, tess_scale_point *point,
@@ -43,34 +38,23 @@ static tess_status run_point(const simulation *m, const tess_scale_setup *setup,
     return tess_scale_deepinv(setup, problem, &peer, ranks, point, error);
 }
 
-/* Where the time goes that P ranks lose against a P-th of the first point: found by leaving one thing out. */
 static tess_status set_losses(const simulation *m, const tess_scale_setup *setup,
                               const tess_scale_problem *problem, const tess_scale_point *p,
                               const tess_scale_point *base, tess_json **record, tess_error *error)
 {
     tess_scale_setup other = *setup;
     tess_scale_point quick, wide;
-    other.links.inside.latency = other.links.outside.latency = 0;
+    other.links = tess_scale_without_latency(&setup->links);
     TESS_TRY(run_point(m, &other, problem, p->ranks, &quick, error));
-    other = *setup;
-    other.links.inside.rate = other.links.inside.rank_rate = other.links.outside.rate = 1e18;
+    other.links = tess_scale_without_limit(&setup->links);
     TESS_TRY(run_point(m, &other, problem, p->ranks, &wide, error));
-    const double ideal = base->seconds * base->ranks / p->ranks, lost = p->seconds - ideal,
-                 latency = fmax(0, p->seconds - quick.seconds),
-                 bandwidth = fmax(0, p->seconds - wide.seconds),
-                 computing = fmax(0, lost - tess_scale_communication(p));
+    const tess_scale_losses l = tess_scale_losses_of(p, base, &quick, &wide);
     tess_json *losses = tess_json_object();
-    tess_json_set_double(&losses, "latency", latency);
-    tess_json_set_double(&losses, "bandwidth", bandwidth);
-    tess_json_set_double(&losses, "computing", computing);
+    tess_json_set_double(&losses, "latency", l.latency);
+    tess_json_set_double(&losses, "bandwidth", l.bandwidth);
+    tess_json_set_double(&losses, "computing", l.computing);
     tess_json_set(record, "lost_seconds", losses);
-    const double most = fmax(latency, fmax(bandwidth, computing));
-    tess_json_set_string(record, "binds",
-                         lost < 0.1 * p->seconds ? "computing"
-                         : p->used < p->ranks    ? "idle ranks"
-                         : most <= computing     ? "small or repeated work of each rank"
-                         : latency > bandwidth   ? "latency"
-                                                 : "bandwidth");
+    tess_json_set_string(record, "binds", l.binds);
     return TESS_OK;
 }
 
@@ -95,12 +79,12 @@ static tess_status tell(const simulation *m, const tess_scale_setup *setup, tess
     tess_json_set_string(&record, "command", "bench");
     tess_json_set_string(&record, "version", TESSERA_VERSION);
     tess_json_set_bool(&record, "simulated", true);
-    tess_json_set_string(&record, "checked", m->checked);
-    tess_json_set_string(&record, "machine", m->name);
+    tess_json_set_string(&record, "checked", m->cluster.checked);
+    tess_json_set_string(&record, "machine", m->cluster.name);
     tess_json_set_string(&record, "precision", tess_dtype_name(m->dtype));
     tess_json_set_string(&record, "scheme", m->settings->scheme);
-    tess_json_set_string(&record, "op_times", m->here ? "measured on this device" : "of the machine file");
-    tess_json_set_int(&record, "nodes", tess_links_nodes(&m->links, line->point->ranks));
+    tess_json_set_string(&record, "op_times", is_here(m) ? "measured on this device" : "of the machine file");
+    tess_json_set_int(&record, "nodes", tess_links_nodes(&m->cluster.links, line->point->ranks));
     tess_status status = TESS_OK;
     if (ours)
         status = weak(m, setup, line->problem, line->point->ranks, &line->weak_efficiency, error);
@@ -109,8 +93,8 @@ static tess_status tell(const simulation *m, const tess_scale_setup *setup, tess
         tess_json_set_string(&record, "cut", line->point->slabs ? "slices" : "rows");
         tess_json_set_int(&record, "avoided", line->point->avoided);
     }
-    if (m->memory > 0)
-        tess_json_set_bool(&record, "fits", line->point->bytes <= m->memory);
+    if (m->cluster.memory > 0)
+        tess_json_set_bool(&record, "fits", line->point->bytes <= m->cluster.memory);
     if (status == TESS_OK)
         status = set_losses(m, setup, line->problem, line->point, line->base, &record, error);
     if (status != TESS_OK) {
@@ -140,75 +124,63 @@ static tess_status one_here(simulation *m, const char *name, const tess_scale_pr
                             tess_error *error)
 {
     tess_engine_model *model = NULL;
+    const bool volume = problem->depth > 1;
     const char *network = tess_scaling_model(m->settings, problem);
-    TESS_TRY(problem->depth > 1
-                 ? tess_engine_volume_of(&m->engine, network, TESS_INFLATE_HALVES, &model, error)
-                 : tess_engine_model_of(&m->engine, network, &model, error));
-    const int64_t side = problem->depth > 1 ? 32 : 128;
+    TESS_TRY(volume ? tess_engine_volume_of(&m->engine, network, TESS_INFLATE_HALVES, &model, error)
+                    : tess_engine_model_of(&m->engine, network, &model, error));
+    const int64_t side = volume ? 32 : 128;
     tess_net_plan *plan = NULL;
     TESS_TRY(tess_net_plan_create(
-        model->bound, (tess_plan_shape){.n = 1, .h = side, .w = side, .d = problem->depth > 1 ? 16 : 1},
-        &plan, error));
+        model->bound, (tess_plan_shape){.n = 1, .h = side, .w = side, .d = volume ? 16 : 1}, &plan, error));
     const tess_rates_budget budget = {TESS_BENCH_CALIBRATION, tess_engine_free_limit(&m->engine)};
     const tess_status status = tess_rates_measure(m->engine.rates, plan, budget, error);
     tess_net_plan_destroy(plan);
     TESS_TRY(status);
-    const tess_scale_setup setup =
-        tess_scaling_setup(model->bound, &model->model, m->engine.rates, &m->links, m->settings->avoid);
+    tess_scale_setup setup =
+        tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->cluster.links);
+    setup.avoid = (int)m->settings->avoid;
     return points(m, &setup, name, problem, error);
 }
 
 static tess_status one(void *user, const char *name, const tess_scale_problem *problem, tess_error *error)
 {
     simulation *m = user;
-    if (m->here)
+    char path[4096];
+    const char *model = tess_scaling_model(m->settings, problem);
+    if (is_here(m))
         return one_here(m, name, problem, error);
-    tess_scaling_net net;
-    tess_status status = tess_scaling_net_open(&net, tess_scaling_model(m->settings, problem),
-                                               problem->depth > 1, &m->sketch, m->dtype, error);
+    if (!tess_model_is_random(model)) {
+        TESS_TRY(tess_model_find(model, path, sizeof path, error));
+        model = path;
+    }
+    tess_cluster_net net;
+    tess_status status = tess_cluster_net_open(&net, model, problem->depth > 1, &m->cluster, m->dtype, error);
     if (status == TESS_OK) {
         tess_scale_setup setup =
-            tess_scaling_setup(net.bound, &net.model, m->rates, &m->links, m->settings->avoid);
+            tess_scale_setup_of(net.bound, net.model.net, m->cluster.rates, &m->cluster.links);
+        setup.avoid = (int)m->settings->avoid;
         setup.slabs = m->settings->slabs;
         status = points(m, &setup, name, problem, error);
     }
-    tess_scaling_net_close(&net);
+    tess_cluster_net_close(&net);
     return status;
-}
-
-static tess_status precision_of(simulation *m, tess_error *error)
-{
-    const tess_device_facts *facts = tess_rates_facts(m->rates);
-    tess_precision precision;
-    TESS_TRY(tess_precision_of(facts, m->settings->common.precision, &precision, error));
-    m->dtype = precision.dtype;
-    return TESS_OK;
 }
 
 static tess_status open(simulation *m, tess_memory *memory, tess_error *error)
 {
-    tess_json *json = NULL;
-    TESS_TRY(tess_machine_json(m->path, &json, error));
-    m->here = tess_json_get(json, "flops") == NULL;
-    snprintf(m->checked, sizeof m->checked, "%s",
-             tess_json_get_string(json, "checked", "not checked against real runs"));
-    m->memory = tess_json_get_double(json, "memory", 0);
-    snprintf(m->name, sizeof m->name, "%s", tess_json_get_string(json, "device", m->path));
-    tess_status status = tess_links_parse(json, &m->links, error);
-    if (status != TESS_OK)
-        status = tess_fail_prefix(error, status, m->path);
-    tess_json_free(json);
-    TESS_TRY(status);
-    if (strcmp(m->settings->scheme, "deepinv") == 0)
-        TESS_TRY(tess_scale_peer_read(m->path, &m->peer, error));
-    if (m->here) {
-        TESS_TRY(tess_engine_open(&m->engine, memory, &m->settings->common, error));
+    const tess_bench_settings *s = m->settings;
+    tess_precision precision;
+    TESS_TRY(tess_cluster_open(&m->cluster, s->machines[0], error));
+    if (strcmp(s->scheme, "deepinv") == 0)
+        TESS_TRY(tess_scale_peer_read(s->machines[0], &m->peer, error));
+    if (is_here(m)) {
+        TESS_TRY(tess_engine_open(&m->engine, memory, &s->common, error));
         m->dtype = m->engine.dtype;
         return TESS_OK;
     }
-    TESS_TRY(tess_machine_read(m->path, &m->rates, error));
-    tess_sketch_open(&m->sketch);
-    return precision_of(m, error);
+    TESS_TRY(tess_precision_of(tess_rates_facts(m->cluster.rates), s->common.precision, &precision, error));
+    m->dtype = precision.dtype;
+    return TESS_OK;
 }
 
 tess_status tess_scaling_simulate(const tess_bench_settings *s, tess_memory *memory, tess_error *error)
@@ -220,13 +192,12 @@ tess_status tess_scaling_simulate(const tess_bench_settings *s, tess_memory *mem
     simulation *m = tess_small_alloc(1, sizeof *m);
     if (!m)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a simulation");
-    *m = (simulation){.settings = s, .path = s->machines[0]};
+    *m = (simulation){.settings = s};
     tess_status status = open(m, memory, error);
     if (status == TESS_OK)
         status = tess_scaling_each(s, one, m, error);
-    tess_rates_destroy(m->rates);
-    if (m->here)
-        tess_engine_close(&m->engine);
+    tess_cluster_close(&m->cluster);
+    tess_engine_close(&m->engine);
     tess_small_free(m);
     return status;
 }

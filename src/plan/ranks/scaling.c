@@ -48,9 +48,9 @@ static double operator_seconds(const tess_scale_setup *setup, const char *name, 
     return (flops / facts->flops + bytes / facts->bytes) * tess_rates_operator(setup->rates, name, measured);
 }
 
-/* Blurs: the spectrum is computed by rows, transposed, filtered by columns and returned. Views of an image: ranks share the
- * views, get the whole image and sum the results. Views of a volume: the same, or each rank projects its own slab and the
- * projections are summed, whichever is cheaper. */
+/* As `reconstruct` does it. Blurs: the spectrum is computed by rows, transposed, filtered by columns and returned. Views of an
+ * image: ranks share the views; the image is gathered to project it, and the views to backproject them. Views of a volume: each
+ * rank projects its slab; the projections are summed where they belong, and gathered to backproject them. */
 static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
                          tess_scale_point *point)
 {
@@ -60,6 +60,8 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     double held = VECTORS * values / share;
     bool known = true; /* not reported: no rate of an operator is exact */
     switch (p->kind) {
+    case TESS_SCALE_DENOISE:
+        return;
     case TESS_SCALE_DEBLUR: {
         const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
         point->gradient =
@@ -74,19 +76,19 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
             0.7854 * (double)p->columns * (double)p->height * (double)tess_ceil_div(p->views, point->used);
         point->gradient = 2 * operator_seconds(setup, "radon", TESS_SAMPLE_FLOPS * samples,
                                                TESS_SAMPLE_BYTES * samples, &known);
-        point->gradient_communication = 2 * tess_links_all_gather(l, ranks, values * float_bytes);
-        held += (ranks > 1 ? 2 * values : 0) + 2 * (double)(p->views * p->columns) / share;
+        const double rays = (double)p->views * (double)p->columns;
+        point->gradient_communication = tess_links_all_gather(l, ranks, values * float_bytes) +
+                                        tess_links_all_gather(l, ranks, rays * float_bytes);
+        held += (ranks > 1 ? values : 0) + 2 * rays / share;
         break;
     }
     case TESS_SCALE_TOMO3D: {
         const double rays = (double)p->views * (double)p->rows * (double)p->columns,
-                     samples = rays * (double)p->height / share,
-                     by_views = 2 * tess_links_all_gather(l, ranks, values * float_bytes),
-                     by_slabs = tess_links_all_reduce(l, ranks, rays * float_bytes);
+                     samples = rays * (double)p->height / share;
         point->gradient = 2 * operator_seconds(setup, "cone", TESS_SAMPLE_FLOPS * samples,
                                                TESS_SAMPLE_BYTES * samples, &known);
-        point->gradient_communication = fmin(by_views, by_slabs);
-        held += by_views < by_slabs ? 2 * values + 2 * rays / share : 2 * rays;
+        point->gradient_communication = 2 * tess_links_all_gather(l, ranks, rays * float_bytes);
+        held += 2 * rays / share;
         break;
     }
     }

@@ -9,7 +9,13 @@
 #include "plan/ranks/links.h"
 #include "plan/rates.h"
 
-typedef enum tess_scale_kind { TESS_SCALE_DEBLUR, TESS_SCALE_TOMO2D, TESS_SCALE_TOMO3D } tess_scale_kind;
+/* DENOISE: the denoiser alone. */
+typedef enum tess_scale_kind {
+    TESS_SCALE_DENOISE,
+    TESS_SCALE_DEBLUR,
+    TESS_SCALE_TOMO2D,
+    TESS_SCALE_TOMO3D
+} tess_scale_kind;
 
 typedef struct tess_scale_problem {
     tess_scale_kind kind;
@@ -47,6 +53,26 @@ static inline double tess_scale_communication(const tess_scale_point *p)
 {
     return p->gradient_communication + p->denoiser_communication;
 }
+
+/* The setup of a network that is bound to a device with these rates. */
+tess_scale_setup tess_scale_setup_of(const tess_bound *bound, const tess_net *net, const tess_rates *rates,
+                                     const tess_links *links);
+
+/* Where the time goes that ranks lose against an equal share of what `base` takes. */
+typedef struct tess_scale_losses {
+    double latency, bandwidth; /* seconds that links without latency, or of any rate, would save */
+    double
+        computing; /* what ranks compute more than their share: repeated work, idle processors in small ops, strips of
+                         different sizes */
+    const char *binds; /* the most of these in words; "computing" if less than a tenth is lost */
+} tess_scale_losses;
+
+/* `quick` and `wide`: the point with such links. */
+tess_scale_losses tess_scale_losses_of(const tess_scale_point *point, const tess_scale_point *base,
+                                       const tess_scale_point *quick, const tess_scale_point *wide);
+/* Such links. */
+tess_links tess_scale_without_latency(const tess_links *links);
+tess_links tess_scale_without_limit(const tess_links *links);
 
 tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *problem, int ranks,
                             tess_scale_point *point, tess_error *error) TESS_MUST_CHECK;

@@ -69,6 +69,7 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
     tess_say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
              tess_json_get_bool(plan, "calibrated", false) ? "" : " (not calibrated)");
+    tess_say_elsewhere(w, plan);
 }
 
 void tess_say_measured(tess_summary *w, const tess_json *record)

@@ -19,6 +19,8 @@ static inline double tess_say_mib(const tess_json *bytes, const char *key)
 /* run.c. "device    cpu (...), fp32, 2 thread(s)" */
 void tess_say_device(tess_summary *w, const tess_json *record);
 void tess_say_bytes(tess_summary *w, const tess_json *bytes);
+/* "elsewhere 16 rank(s) of V100 ...: 0.02 s ..."; nothing if the plan has none. */
+void tess_say_elsewhere(tess_summary *w, const tess_json *plan);
 void tess_say_plan(tess_summary *w, const tess_json *record);
 void tess_say_measured(tess_summary *w, const tess_json *record);
 /* A file a verb. Nothing, unless the record is of this verb; of `denoise`, what comes before and behind the measured figures. */

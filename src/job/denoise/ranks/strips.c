@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "plan/ranks/strips.h"
 
 bool tess_denoise_in_strips(const tess_denoise_job *job)
 {
@@ -53,19 +54,14 @@ static tess_status divide(tess_denoise_job *job, tess_error *error)
     const tess_denoise_file *file = &job->files[0];
     tess_denoise_strips *s = &job->strips;
     tess_dist *dist = job->engine.dist;
-    const tess_bound *bound = file->model->bound;
-    const int64_t height = file->info.height, least = tess_bound_least_strip(bound),
-                  step = tess_round_up(least, tess_bound_alignment(bound)),
-                  rest = tess_round_up(height % step, tess_net_grid(file->model->model.net, TESS_HEIGHT)),
-                  steps = tess_max_i64(height / step + (rest >= least), 1);
-    *s = (tess_denoise_strips){.count = tess_min_i64(dist->size, steps),
-                               .step = step,
+    const tess_strips cut =
+        tess_strips_divide(file->model->bound, tess_net_grid(file->model->model.net, TESS_HEIGHT),
+                           file->info.height, dist->size);
+    *s = (tess_denoise_strips){.count = cut.count,
+                               .step = cut.step,
+                               .each = cut.each,
+                               .longer = cut.longer,
                                .in_place = tess_writer_takes_parts(file->output) && !file->truth};
-    /* The largest strip is as small as possible: as few strips are longer as are needed so that the last one, with all
-     * rows that are left, is not larger than those. */
-    s->each = height / (s->count * step);
-    const int64_t left = height - s->each * (s->count - 1) * step, more = left - (s->each + 1) * step;
-    s->longer = more > 0 ? tess_ceil_div(more, step) : 0;
     TESS_TRY(tess_dist_broadcast(dist, 0, s, sizeof *s, error));
     set_most(job);
     return TESS_OK;
