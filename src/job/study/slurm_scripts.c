@@ -41,18 +41,17 @@ static tess_status fail_file(const char *path, tess_error *error)
 }
 
 /* Opens a new file: what a user may have edited is never replaced. */
-static FILE *open_new(const char *folder, const char *name, char path[PATH], tess_error *error)
+static tess_status open_new(const char *folder, const char *name, char path[PATH], FILE **file,
+                            tess_error *error)
 {
-    if (snprintf(path, PATH, "%s/%s", folder, name) >= PATH) {
-        (void)tess_fail(error, TESS_BAD_OPTION, "`slurm` %s: is too long", folder);
-        return NULL;
-    }
-    FILE *file = fopen(path, "wx");
-    if (!file && errno == EEXIST)
-        (void)tess_fail(error, TESS_BAD_OPTION, "%s is there already; name another folder", path);
-    else if (!file)
-        (void)fail_file(path, error);
-    return file;
+    if (snprintf(path, PATH, "%s/%s", folder, name) >= PATH)
+        return tess_fail(error, TESS_BAD_OPTION, "`slurm` %s: is too long", folder);
+    *file = fopen(path, "wx");
+    if (*file)
+        return TESS_OK;
+    return errno == EEXIST
+               ? tess_fail(error, TESS_BAD_OPTION, "%s is there already; name another folder", path)
+               : fail_file(path, error);
 }
 
 static tess_status close_file(FILE *file, const char *path, tess_error *error)
@@ -105,9 +104,8 @@ static tess_status write_texts(const tess_slurm_study *study, tess_error *error)
         {"@MODEL@", study->model && realpath(study->model, model) ? model : study->model},
     };
     for (const tess_slurm_text *one = tess_slurm_texts; one->name; one++) {
-        FILE *file = open_new(study->folder, one->name, path, error);
-        if (!file)
-            return TESS_BAD_OPTION;
+        FILE *file;
+        TESS_TRY(open_new(study->folder, one->name, path, &file, error));
         print_text(file, one->text, words, sizeof words / sizeof *words);
         if (strncmp(one->text, "#!", 2) == 0)
             (void)fchmod(fileno(file), 0755);
@@ -138,9 +136,8 @@ static bool has_problem(const tess_slurm_study *study, const char *problem)
 static tess_status write_points(const tess_slurm_study *study, int *jobs, tess_error *error)
 {
     char path[PATH];
-    FILE *file = open_new(study->folder, "points", path, error);
-    if (!file)
-        return TESS_BAD_OPTION;
+    FILE *file;
+    TESS_TRY(open_new(study->folder, "points", path, &file, error));
     for (int p = 0; p < PUBLISHED; p++) {
         const bool first = p == 0 || strcmp(published[p].problem, published[p - 1].problem) != 0;
         if (!has_problem(study, published[p].problem) || (study->size_count > 0 && !first))
