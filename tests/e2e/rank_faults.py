@@ -130,7 +130,7 @@ class Train(Verb):
             write_png(self.home / "images" / f"{seed}.png", to_integers(picture(56, 64, 3, seed) * 0.8, np.uint8))
 
     def words(self, folder):
-        keys = {"network": {"architecture": "dncnn", "widths": [16], "depth": 5}, "data": {"folders": [str(self.home / "images")], "crop": 24, "sigma": 0.1}, "batch": 8, "steps": 120,
+        keys = {"network": {"architecture": "dncnn", "widths": [16], "depth": 5}, "data": {"folders": [str(self.home / "images")], "crop": 24, "sigma": 0.1}, "batch": 8, "steps": 80,
                 "optimizer": {"rate": 1e-5}, "output": str(folder / "net.safetensors"), "checkpoint": {"every": 8, "folder": str(folder / "checkpoints")}, "device": "cpu", "precision": "fp32"}
         config = write_config(folder / "config.json", keys, {})
         resume = ("--resume",) if list((folder / "checkpoints").glob("*.ckpt")) else ()
@@ -180,7 +180,7 @@ class Trials:
             folder = self.bench.path("length")
             folder.mkdir()
             begin = time.monotonic()
-            status, out, err = self.launcher.run(ranks, self.program, *self.verb.words(folder))
+            status, out, err = self.launcher.run(ranks, self.program, *self.verb.words(folder), seconds=400)
             self.lengths[ranks] = time.monotonic() - begin
             self.bench.check(status == 0 and self.verb.same(contents(folder), self.whole), f"{self.verb.name}: {ranks} ranks: {status} {err[:300]}")
             shutil.rmtree(folder)
