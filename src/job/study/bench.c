@@ -172,7 +172,7 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
         TESS_TRY(tess_context_alone(context, "bench"));
     TESS_TRY(check_settings(settings, error));
     if (scaling)
-        return tess_bench_scaling(settings, context->dist, &context->memory, error);
+        return tess_bench_scaling(settings, context);
     if (strcmp(settings->study, "dem") == 0)
         return tess_bench_dem(settings, &context->memory, error);
     if (strcmp(settings->study, "device") == 0)
