@@ -24,6 +24,9 @@ def main():
     whole = json.loads(alone.out)["iteration"]
     bench.check(alone.status == 0 and whole["iterations"] == 2 and whole["gradient_seconds"] > 0 and whole["denoiser_seconds"] > 0 and
                 abs(whole["gradient_seconds"] + whole["denoiser_seconds"] - whole["seconds"]) < 1e-9 and whole["bytes_per_rank"] > 0, f"whole iterations: {alone}")
+    gray = write_safetensors(bench.path("gray.safetensors"), dncnn(1, 5, 8))
+    volume = bench.run("bench", "scaling", "--problems", "tomo3d", "--sizes", 24, "--repeats", 1, "--models", gray, "--threads", 1)
+    bench.check(volume.status == 0 and json.loads(volume.out)["measures"] == "iteration" and json.loads(volume.out)["gradient_seconds"] > 0, f"a volume: {volume}")
     held = [p["bytes_per_rank"] for p in points]
     bench.check(held[0] > held[1] > held[2], f"bytes of a rank fall: {held}")
     target = bench.path("lines.jsonl")

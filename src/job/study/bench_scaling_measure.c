@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/study/bench_scaling_strip.h"
 
@@ -179,16 +178,38 @@ static tess_status one_image(measuring *m, tess_engine_model *model, const char 
     return TESS_OK;
 }
 
+/* Ranks do not share a 3-D network, so only whole iterations are measured, with the network that `reconstruct` takes. */
+static tess_status one_volume(measuring *m, const char *name, const tess_scale_problem *problem,
+                              tess_error *error)
+{
+    tess_iteration_times whole;
+    TESS_TRY(tess_iteration_measure(m->context, m->settings, name, problem, &whole));
+    TESS_TRY(tess_dist_broadcast(m->dist, 0, &whole, sizeof whole, error));
+    if (whole.iterations == 0)
+        return TESS_OK;
+    const tess_scale_point point = {.ranks = m->dist->size,
+                                    .used = m->dist->size,
+                                    .gradient = whole.gradient,
+                                    .denoiser = whole.denoiser,
+                                    .seconds = whole.gradient + whole.denoiser,
+                                    .bytes = whole.bytes};
+    const tess_scaling_line line = {
+        .problem_name = name, .problem = problem, .point = &point, .base = &point};
+    tess_json *record = tess_record_begin("bench", &m->engine);
+    tess_json_set_bool(&record, "simulated", false);
+    tess_json_set_string(&record, "measures", "iteration");
+    tess_json_set_int(&record, "launched_ranks", m->dist->size);
+    tess_scaling_record(&record, &line);
+    tess_json_set(&record, "iteration", iteration_record(&whole));
+    return tell(m, record, error);
+}
+
 static tess_status one(void *user, const char *name, const tess_scale_problem *problem, tess_error *error)
 {
     measuring *m = user;
     tess_engine_model *model = NULL;
-    if (problem->depth > 1) {
-        if (m->dist->rank == 0)
-            tess_note(&m->settings->common, TESS_NOTE_WARNING,
-                      "%s: ranks cannot share volumes yet; it is only simulated", name);
-        return TESS_OK;
-    }
+    if (problem->depth > 1)
+        return one_volume(m, name, problem, error);
     tess_status status =
         tess_engine_model_of(&m->engine, tess_scaling_model(m->settings, problem), &model, error);
     if (status == TESS_OK)
