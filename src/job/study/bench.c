@@ -177,7 +177,7 @@ tess_status tess_bench(tess_context *context, const tess_bench_settings *setting
     if (settings->slurm)
         return tess_bench_slurm(settings, error);
     if (scaling)
-        return tess_bench_scaling(settings, context->dist, &context->memory, error);
+        return tess_bench_scaling(settings, context);
     if (strcmp(settings->study, "dem") == 0)
         return tess_bench_dem(settings, &context->memory, error);
     if (strcmp(settings->study, "device") == 0)

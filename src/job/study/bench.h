@@ -75,7 +75,6 @@ tess_status tess_bench_slurm(const tess_bench_settings *settings, tess_error *er
 tess_status tess_bench_stats(const tess_bench_settings *settings, tess_memory *memory,
                              tess_error *error) TESS_MUST_CHECK;
 /* Collective, unless it simulates. */
-tess_status tess_bench_scaling(const tess_bench_settings *settings, tess_dist *dist, tess_memory *memory,
-                               tess_error *error) TESS_MUST_CHECK;
+tess_status tess_bench_scaling(const tess_bench_settings *settings, tess_context *context) TESS_MUST_CHECK;
 
 #endif

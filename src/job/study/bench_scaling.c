@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "job/common/context.h"
 #include "job/common/record.h"
 
 const char *tess_scaling_model(const tess_bench_settings *s, const tess_scale_problem *problem)
@@ -88,18 +89,18 @@ tess_status tess_scaling_each(const tess_bench_settings *s, tess_scaling_fn poin
     return TESS_OK;
 }
 
-tess_status tess_bench_scaling(const tess_bench_settings *s, tess_dist *dist, tess_memory *memory,
-                               tess_error *error)
+tess_status tess_bench_scaling(const tess_bench_settings *s, tess_context *context)
 {
+    tess_error *error = &context->error;
     if (strcmp(s->scheme, "strips") != 0 && strcmp(s->scheme, "deepinv") != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`scheme` %s: use strips or deepinv", s->scheme);
     if (s->simulate_count > 0)
-        return tess_scaling_simulate(s, memory, error);
+        return tess_scaling_simulate(s, &context->memory, error);
     if (strcmp(s->scheme, "strips") != 0 || s->avoid > 1 || s->machine_count > 0)
         return tess_fail(error, TESS_BAD_OPTION,
                          "`%s` is only simulated; set `simulate` to numbers of ranks, such as 1,2,4",
                          s->machine_count > 0 ? "machines"
                          : s->avoid > 1       ? "avoid"
                                               : "scheme");
-    return tess_scaling_measure(s, dist, memory, error);
+    return tess_scaling_measure(s, context);
 }

@@ -30,7 +30,6 @@ tess_status tess_scaling_each(const tess_bench_settings *settings, tess_scaling_
 tess_status tess_scaling_simulate(const tess_bench_settings *settings, tess_memory *memory,
                                   tess_error *error) TESS_MUST_CHECK;
 /* Collective. */
-tess_status tess_scaling_measure(const tess_bench_settings *settings, tess_dist *dist, tess_memory *memory,
-                                 tess_error *error) TESS_MUST_CHECK;
+tess_status tess_scaling_measure(const tess_bench_settings *settings, tess_context *context) TESS_MUST_CHECK;
 
 #endif

@@ -1,16 +1,17 @@
-/* Measured points, under mpirun: the denoiser over strips of an image, as `denoise` runs it, with random pixels. Each point also says
+/* Measured points, under mpirun: the denoiser over strips of an image, as `denoise` runs it, with random pixels; and with all ranks
+ * whole iterations of `reconstruct`. Each point also says
  * what the simulation makes of it, with the rates of ops and the link that were measured here, so that it is known how far it can
  * be trusted. All ranks measure their rates at the same time, because they share the memory's bandwidth. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/study/bench_scaling_strip.h"
 
 typedef struct measuring {
     const tess_bench_settings *settings;
+    tess_context *context;
     tess_dist *dist;
     tess_engine engine;
     tess_links links;
@@ -41,10 +42,11 @@ static tess_status list_ranks(measuring *m, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status calibrate(measuring *m, const tess_bound *bound, const tess_scale_problem *problem,
+static tess_status calibrate(measuring *m, const tess_engine_model *model, const tess_scale_problem *problem,
                              tess_error *error)
 {
     tess_net_plan *plan = NULL;
+    const tess_bound *bound = model->bound;
     const int64_t side = tess_min_i64(256, tess_round_up(problem->width, tess_bound_alignment(bound)));
     tess_status status =
         tess_net_plan_create(bound, (tess_plan_shape){.n = 1, .h = side, .w = side}, &plan, error);
@@ -52,6 +54,10 @@ static tess_status calibrate(measuring *m, const tess_bound *bound, const tess_s
     const tess_rates_budget budget = {
         .seconds = TESS_BENCH_CALIBRATION, .bytes = tess_engine_free_limit(&m->engine), .again = false};
     status = tess_rates_measure(m->engine.rates, plan, budget, error);
+    if (status == TESS_OK)
+        status = tess_rates_measure_run(m->engine.rates, model->bound,
+                                        tess_net_grid(model->model.net, TESS_HEIGHT), model->weights.data,
+                                        budget, error);
     tess_net_plan_destroy(plan);
     return tess_dist_agree(m->dist, status, error);
 }
@@ -75,13 +81,25 @@ static tess_json *link_record(const tess_links *links)
     return record;
 }
 
+static tess_json *iteration_record(const tess_iteration_times *times)
+{
+    tess_json *record = tess_json_object();
+    tess_json_set_int(&record, "iterations", times->iterations);
+    tess_json_set_double(&record, "seconds", times->gradient + times->denoiser);
+    tess_json_set_double(&record, "gradient_seconds", times->gradient);
+    tess_json_set_double(&record, "denoiser_seconds", times->denoiser);
+    tess_json_set_int(&record, "bytes_per_rank", (int64_t)times->bytes);
+    return record;
+}
+
 static tess_status report(const measuring *m, const tess_scaling_line *line,
-                          const tess_scale_point *predicted, const tess_strip_times *times, tess_error *error)
+                          const tess_scale_point *predicted, const tess_strip_times *times,
+                          const tess_iteration_times *whole, tess_error *error)
 {
     tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object();
     const double expected = predicted->denoiser + predicted->denoiser_communication;
     tess_json_set_bool(&record, "simulated", false);
-    tess_json_set_string(&record, "measures", "denoiser"); /* `reconstruct` does not take ranks */
+    tess_json_set_string(&record, "measures", "denoiser");
     tess_json_set_int(&record, "launched_ranks", m->dist->size);
     tess_scaling_record(&record, line);
     tess_json_set_double(&record, "spread", times->spread);
@@ -93,6 +111,8 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
     tess_json_set_double(&simulated, "ratio", expected / line->point->seconds);
     tess_json_set_bool(&simulated, "calibrated", predicted->measured);
     tess_json_set(&record, "prediction", simulated);
+    if (whole->iterations > 0)
+        tess_json_set(&record, "iteration", iteration_record(whole));
     return tell(m, record, error);
 }
 
@@ -120,6 +140,15 @@ static tess_status time_strips(measuring *m, tess_engine_model *model, const tes
     return TESS_OK;
 }
 
+/* The study's own weights would be counted with the reconstruction's. */
+static tess_status iterate(measuring *m, const char *name, const tess_scale_problem *problem,
+                           tess_iteration_times *whole, tess_error *error)
+{
+    tess_engine_unload(&m->engine);
+    TESS_TRY(tess_iteration_measure(m->context, m->settings, name, problem, whole));
+    return tess_dist_agree(m->dist, tess_engine_load(&m->engine, error), error);
+}
+
 static tess_status one_image(measuring *m, tess_engine_model *model, const char *name,
                              const tess_scale_problem *problem, tess_error *error)
 {
@@ -130,6 +159,7 @@ static tess_status one_image(measuring *m, tess_engine_model *model, const char 
         const int ranks = (int)m->ranks[i];
         tess_scale_point point, predicted, tall;
         tess_strip_times times, ignored;
+        tess_iteration_times whole = {0};
         tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = &base};
         TESS_TRY(time_strips(m, model, problem, ranks, &point, &times, error));
         if (i == 0)
@@ -141,40 +171,65 @@ static tess_status one_image(measuring *m, tess_engine_model *model, const char 
             line.weak_efficiency = base.seconds / tall.seconds;
         }
         TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
-        TESS_TRY(report(m, &line, &predicted, &times, error));
+        if (ranks == m->dist->size)
+            TESS_TRY(iterate(m, name, problem, &whole, error));
+        TESS_TRY(report(m, &line, &predicted, &times, &whole, error));
     }
     return TESS_OK;
+}
+
+/* Ranks do not share a 3-D network, so only whole iterations are measured, with the network that `reconstruct` takes. */
+static tess_status one_volume(measuring *m, const char *name, const tess_scale_problem *problem,
+                              tess_error *error)
+{
+    tess_iteration_times whole;
+    TESS_TRY(tess_iteration_measure(m->context, m->settings, name, problem, &whole));
+    TESS_TRY(tess_dist_broadcast(m->dist, 0, &whole, sizeof whole, error));
+    if (whole.iterations == 0)
+        return TESS_OK;
+    const tess_scale_point point = {.ranks = m->dist->size,
+                                    .used = m->dist->size,
+                                    .gradient = whole.gradient,
+                                    .denoiser = whole.denoiser,
+                                    .seconds = whole.gradient + whole.denoiser,
+                                    .bytes = whole.bytes};
+    const tess_scaling_line line = {
+        .problem_name = name, .problem = problem, .point = &point, .base = &point};
+    tess_json *record = tess_record_begin("bench", &m->engine);
+    tess_json_set_bool(&record, "simulated", false);
+    tess_json_set_string(&record, "measures", "iteration");
+    tess_json_set_int(&record, "launched_ranks", m->dist->size);
+    tess_scaling_record(&record, &line);
+    tess_json_set(&record, "iteration", iteration_record(&whole));
+    return tell(m, record, error);
 }
 
 static tess_status one(void *user, const char *name, const tess_scale_problem *problem, tess_error *error)
 {
     measuring *m = user;
     tess_engine_model *model = NULL;
-    if (problem->depth > 1) {
-        if (m->dist->rank == 0)
-            tess_note(&m->settings->common, TESS_NOTE_WARNING,
-                      "%s: ranks cannot share volumes yet; it is only simulated", name);
-        return TESS_OK;
-    }
+    if (problem->depth > 1)
+        return one_volume(m, name, problem, error);
     tess_status status =
         tess_engine_model_of(&m->engine, tess_scaling_model(m->settings, problem), &model, error);
     if (status == TESS_OK)
         status = tess_engine_load(&m->engine, error);
     TESS_TRY(tess_dist_agree(m->dist, status, error));
-    TESS_TRY(calibrate(m, model->bound, problem, error));
+    TESS_TRY(calibrate(m, model, problem, error));
     return one_image(m, model, name, problem, error);
 }
 
-tess_status tess_scaling_measure(const tess_bench_settings *s, tess_dist *dist, tess_memory *memory,
-                                 tess_error *error)
+tess_status tess_scaling_measure(const tess_bench_settings *s, tess_context *context)
 {
+    tess_error *error = &context->error;
+    tess_dist *dist = context->dist;
     measuring *m = tess_small_alloc(1, sizeof *m);
     tess_status status = m ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a study");
     TESS_TRY(tess_dist_agree(dist, status, error));
-    *m = (measuring){.settings = s, .dist = dist};
+    *m = (measuring){.settings = s, .context = context, .dist = dist};
     status = tess_dist_agree(dist, list_ranks(m, error), error);
     if (status == TESS_OK)
-        status = tess_engine_open_ranks(&m->engine, dist, memory, &s->common, error);
+        status = tess_engine_open_ranks(&m->engine, dist, &context->memory, &s->common, error);
     if (status == TESS_OK && m->engine.separate_memory) /* the same on all ranks */
         status = tess_fail(error, TESS_UNSUPPORTED,
                            "ranks share one image on the CPU only; set `device` cpu, or `simulate`");

@@ -2,6 +2,7 @@
 #ifndef TESS_JOB_BENCH_SCALING_STRIP_H
 #define TESS_JOB_BENCH_SCALING_STRIP_H
 
+#include "job/common/context.h"
 #include "job/study/bench_scaling.h"
 
 typedef struct tess_strip_job {
@@ -27,5 +28,16 @@ tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *time
                                tess_error *error) TESS_MUST_CHECK;
 /* Collective. Exchanges messages between all neighbours at once; the slowest counts. All links are alike. */
 tess_status tess_link_measure(tess_dist *dist, tess_links *links, tess_error *error) TESS_MUST_CHECK;
+
+/* Means of the iterations of a reconstruction; on other ranks than 0, and if it cannot be done over ranks, zeros. */
+typedef struct tess_iteration_times {
+    int64_t iterations;
+    double gradient, denoiser, bytes;
+} tess_iteration_times;
+
+/* Collective: all ranks share it. */
+tess_status tess_iteration_measure(tess_context *context, const tess_bench_settings *settings,
+                                   const char *name, const tess_scale_problem *problem,
+                                   tess_iteration_times *times) TESS_MUST_CHECK;
 
 #endif
