@@ -27,9 +27,10 @@ TESS_API tess_status tess_context_trace_write(tess_context *context, const char 
 
 /* Where the context's job stands. The figures are recorded after tess_context_trace only. */
 typedef struct tess_job_state {
-    size_t size;                                    /* of this struct */
-    uint64_t held_bytes, peak_bytes, planned_bytes; /* of the device that computes; planned 0: not known yet */
-    double loss, psnr_db;                           /* the latest ones; NaN: none */
+    size_t size; /* of this struct */
+    uint64_t held_bytes, peak_bytes,
+        planned_bytes;    /* of the device that computes; planned 0: not known yet */
+    double loss, psnr_db; /* the latest ones; NaN: none */
 } tess_job_state;
 
 #define tess_job_state_init(state) tess_job_state_fill((state), sizeof *(state))

@@ -40,7 +40,7 @@ typedef enum tess_figure { TESS_FIGURE_LOSS, TESS_FIGURE_PSNR, TESS_FIGURES } te
  * thread's track is the first. */
 tess_trace *tess_trace_create(int64_t most, bool profile);
 bool tess_trace_profiles(const tess_trace *trace); /* accepts NULL */
-void tess_trace_destroy(tess_trace *trace); /* accepts NULL; no thread may use it any more */
+void tess_trace_destroy(tess_trace *trace);        /* accepts NULL; no thread may use it any more */
 
 /* Any thread. `name` and `detail` are copied; detail may be NULL. */
 void tess_trace_add(tess_trace *trace, tess_trace_kind kind, const char *name, const char *detail,

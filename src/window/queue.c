@@ -35,8 +35,7 @@ static void record_batch(const tess_queue *q, const queue_times *t, tess_trace *
     tess_device *device = q->device;
     const double start = q->origin_clock + streams->elapsed(device, q->origin, t->start),
                  exporting = q->origin_clock + streams->elapsed(device, q->origin, t->exporting);
-    tess_trace_add_device(trace, "network", start,
-                          start + streams->elapsed(device, t->start, t->computed));
+    tess_trace_add_device(trace, "network", start, start + streams->elapsed(device, t->start, t->computed));
     tess_trace_add_device(trace, "export", exporting,
                           exporting + streams->elapsed(device, t->exporting, t->over));
 }

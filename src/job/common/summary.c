@@ -328,6 +328,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (!own)
         say_measured(&w, json);
     say_left_out(&w, tess_json_get(json, "denoise"));
+    tess_say_profile(&w, json);
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));
     const tess_json *convert = tess_json_get(json, "convert");
