@@ -13,6 +13,17 @@
 
 enum { SHOWN = 10 };
 
+/* Their rows count an operation for each value of the output, and the work is many times that: a rate would mislead. */
+static bool is_counted(tess_op_kind kind)
+{
+    static const tess_op_kind not_counted[] = {TESS_OP_PROJECT, TESS_OP_BACKPROJECT, TESS_OP_RAY_SPREAD,
+                                               TESS_OP_FFT, TESS_OP_FILTER};
+    for (size_t i = 0; i < sizeof not_counted / sizeof not_counted[0]; i++)
+        if (kind == not_counted[i])
+            return false;
+    return true;
+}
+
 typedef struct limits {
     double flops, bytes;
     bool calibrated;
@@ -24,7 +35,7 @@ static limits limits_of(const tess_engine *engine, const tess_profile_row *rows,
     for (int i = 0; i < count; i++) {
         bool measured = true;
         const double seconds = tess_rates_op_seconds(engine->rates, &rows[i].op, &measured);
-        if (!measured || !(seconds > 0))
+        if (!measured || !(seconds > 0) || !is_counted(rows[i].op.kind))
             continue;
         best.calibrated = true;
         best.flops = fmax(best.flops, tess_op_flops(&rows[i].op) / seconds);
@@ -54,6 +65,8 @@ static tess_json *layer_of(const tess_profile_row *row, double all, const limits
     tess_json_set_int(&layer, "calls", row->calls);
     tess_json_set_double(&layer, "seconds", row->seconds);
     tess_json_set_double(&layer, "share", all > 0 ? row->seconds / all : 0);
+    if (!is_counted(row->op.kind))
+        return layer;
     tess_json_set_double(&layer, "flops_per_second", flops);
     tess_json_set_double(&layer, "bytes_per_second", bytes);
     tess_json_set_double(&layer, "of_limit", fmax(of_flops, of_bytes));

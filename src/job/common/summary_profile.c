@@ -5,10 +5,15 @@
 
 static void say_rate(tess_summary *w, const tess_json *layer)
 {
+    if (!tess_json_get(layer, "bound")) {
+        tess_say(w, "%15s%9s", "", "");
+        return;
+    }
     const bool bytes = strcmp(tess_json_get_string(layer, "bound", "?"), "bytes") == 0;
     tess_say(w, "%7.1f %-7s",
              1e-9 * tess_json_get_double(layer, bytes ? "bytes_per_second" : "flops_per_second", 0),
              bytes ? "GB/s" : "GFLOP/s");
+    tess_say(w, "%8.0f%%", 100 * tess_json_get_double(layer, "of_limit", 0));
 }
 
 void tess_say_profile(tess_summary *w, const tess_json *record)
@@ -34,7 +39,7 @@ void tess_say_profile(tess_summary *w, const tess_json *record)
                  100 * tess_json_get_double(layer, "share", 0),
                  (long long)tess_json_get_int(layer, "calls", 0));
         say_rate(w, layer);
-        tess_say(w, "%8.0f%%  %s (%s)\n", 100 * tess_json_get_double(layer, "of_limit", 0),
-                 tess_json_get_string(layer, "name", "?"), tess_json_get_string(layer, "op", "?"));
+        tess_say(w, "  %s (%s)\n", tess_json_get_string(layer, "name", "?"),
+                 tess_json_get_string(layer, "op", "?"));
     }
 }
