@@ -91,6 +91,13 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *from, const cha
     return send_text(from, 200, "application/json", text, cli_live_state(text, sizeof text));
 }
 
+/* A path is compared as it was sent: "/state.json%00" is another one. */
+static size_t keep_escaped(void *user, struct MHD_Connection *from, char *text)
+{
+    (void)user, (void)from;
+    return strlen(text);
+}
+
 bool cli_http_start(int listening, int port, char *why, size_t bytes)
 {
     if (!load()) {
@@ -104,7 +111,8 @@ bool cli_http_start(int listening, int port, char *why, size_t bytes)
     daemon_now = http.start(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, answer, NULL,
                             MHD_OPTION_LISTEN_SOCKET, listening, MHD_OPTION_CONNECTION_LIMIT,
                             (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)MOST_SECONDS,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MOST_BYTES, MHD_OPTION_END);
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MOST_BYTES,
+                            MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL, MHD_OPTION_END);
     if (!daemon_now)
         snprintf(why, bytes, "libmicrohttpd cannot start its server");
     return daemon_now != NULL;
