@@ -1,5 +1,5 @@
 /* The lines of --profile. */
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 #include <string.h>
 
