@@ -33,8 +33,8 @@ check-sanitize:
 # Two contexts in two threads, the threads that prepare training data, and those that watch ranks, under the thread sanitizer.
 check-thread: packages
 	@cmake --preset thread >build-thread.log 2>&1 || { cat build-thread.log; exit 1; }
-	@cmake --build build-thread --parallel --target test_threads test_pool test_ring test_data test_watch
-	@cd build-thread && ctest --output-on-failure -R '^test_(threads|pool|ring|data|watch)$$'
+	@cmake --build build-thread --parallel --target test_threads test_pool test_trace test_ring test_data test_watch
+	@cd build-thread && ctest --output-on-failure -R '^test_(threads|pool|trace|ring|data|watch)$$'
 
 install: build
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix $(PREFIX) --strip >/dev/null

@@ -245,6 +245,7 @@ const cli_verb cli_bench = {
     .choices = "size batch dem device stats scaling",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .watched = 1,
     .least = 1,
     .most = 1,
     .run = run,

@@ -20,6 +20,10 @@ typedef struct cli_shared {
     const char *json; /* NULL: none; "-": standard output */
     bool quiet, verbose;
     bool seed_given;
+    const char *verb;
+    const char *trace; /* NULL: none */
+    bool profile;
+    int live;   /* port; -1: no page; 0: any port */
     bool steps; /* progress is counted in steps, not in pixels; the job itself gives plain lines */
 } cli_shared;
 
@@ -53,18 +57,22 @@ typedef struct cli_verb {
     const cli_option *options;
     int option_count;
     int least, most; /* number of words */
+    int watched;     /* how many of --trace, --profile and --live it takes, in this order */
     bool alone;      /* takes none of the shared options but --help */
     bool plans;      /* `tessera plan` accepts it */
     int (*run)(int argc, char **argv, bool plan);
 } cli_verb;
 
 extern const cli_verb cli_denoise, cli_reconstruct, cli_fill, cli_detect, cli_train, cli_plan, cli_bench,
-    cli_convert, cli_info, cli_help;
+    cli_convert, cli_info, cli_top, cli_help;
 extern const cli_verb *const cli_verbs[]; /* ends with NULL */
 const cli_verb *cli_find_verb(const char *name);
 
 /* parse.c: options and words of a verb. */
-const cli_option *cli_option_at(const cli_verb *verb, int index, bool *shared); /* NULL after the last */
+/* NULL after the last. *shared: its target is the cli_shared. */
+const cli_option *cli_option_at(const cli_verb *verb, int index, bool *shared);
+bool cli_option_watches(const cli_option *option); /* --trace, --profile or --live: not of every verb */
+int cli_refuse_watching(int argc, char **argv);    /* of a plan, which runs nothing; as cli_begin */
 /* Moves the words to the front of argv. Returns -1 to continue, otherwise the exit status. */
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, void *target, int *words);
 int cli_unknown_verb(const char *name, bool to_plan);
@@ -139,6 +147,22 @@ int cli_record_ready(const cli_shared *shared,
                      const char *output); /* `output`: a folder that does not exist yet */
 bool cli_record_write(const char *path, const char *record);
 void cli_record_cleanup(void); /* async-signal-safe */
+
+/* live.c: the page of --live, by rank 0. The job goes on whatever happens to it. */
+int cli_live_begin(const cli_shared *shared, tess_context *context); /* as cli_begin */
+void cli_live_end(void);
+void cli_live_cleanup(void); /* async-signal-safe */
+void cli_live_progress(int64_t done, int64_t total, double seconds);
+void cli_live_file(int64_t index, int64_t count, const char *name);
+size_t cli_live_state(char *text, size_t bytes); /* as JSON; any thread */
+/* Names the file that says where the page of process `pid` is; false: there is no folder for it. */
+bool cli_live_place(long pid, char *path, size_t bytes);
+extern const char cli_live_page[];
+
+/* live_http.c, or without_http.c: serves the page and the state on a socket that listens on loopback, which it takes
+ * over. Returns false, with the reason, if it cannot. */
+bool cli_http_start(int listening, int port, char *why, size_t bytes);
+void cli_http_stop(void);
 
 /* progress.c: lines on standard error. `user` is the cli_shared. */
 void cli_progress_connect(tess_common *common, const cli_shared *shared);

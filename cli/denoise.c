@@ -146,6 +146,7 @@ const cli_verb cli_denoise = {
     .choices = CLI_FILES,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .watched = 3,
     .least = 2,
     .most = -1,
     .plans = true,

@@ -162,6 +162,7 @@ const cli_verb cli_fill = {
     .choices = CLI_FILES,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .watched = 3,
     .least = 2,
     .most = 2,
     .plans = true,

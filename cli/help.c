@@ -116,7 +116,7 @@ void cli_print_help(const cli_verb *verb)
     cli_print(stdout, "Usage: %s\n\n", usage);
     print_wrapped(0, verb->text);
     for (int i = 0; (option = cli_option_at(verb, i, &shared)); i++) {
-        const int of_every_verb = shared && !verb->alone;
+        const int of_every_verb = shared && !verb->alone && !cli_option_watches(option);
         if (heading != of_every_verb)
             cli_print(stdout, "\n%s:\n", of_every_verb ? "Options of every verb" : "Options");
         heading = of_every_verb;

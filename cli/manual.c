@@ -130,7 +130,7 @@ void cli_print_manual(const cli_verb *verb)
     cli_print(stdout, ".SH DESCRIPTION\n");
     print_text(verb->text);
     for (int i = 0; (option = cli_option_at(verb, i, &shared)); i++) {
-        const int of_every_verb = shared && !verb->alone;
+        const int of_every_verb = shared && !verb->alone && !cli_option_watches(option);
         if (heading != of_every_verb)
             cli_print(stdout, ".SH OPTIONS%s\n", of_every_verb ? " OF EVERY VERB" : "");
         heading = of_every_verb;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "tessera_trace.h"
 
 static int output_error; /* errno of the first failure; 0: none */
 static const char *output_name = "standard output";
@@ -35,11 +36,43 @@ int cli_close_output(int status)
     return CLI_FAILED;
 }
 
+/* --trace, --profile and --live; as cli_begin. */
+static int begin_recording(const cli_shared *shared)
+{
+    tess_trace_settings settings;
+    tess_context *context = cli_context();
+    tess_trace_settings_init(&settings);
+    settings.spans = shared->trace != NULL;
+    settings.profile = shared->profile;
+    if (!shared->trace && !shared->profile && shared->live < 0)
+        return -1;
+    if (tess_context_trace(context, &settings) != TESS_OK) {
+        cli_complain("%s", tess_context_error(context));
+        return CLI_FAILED;
+    }
+    return shared->live >= 0 && cli_speaks() ? cli_live_begin(shared, context) : -1;
+}
+
+/* Collective. The job's own failure is reported in any case, so that a trace that cannot be written only changes the
+ * status of a job that went well. */
+static int write_trace(tess_context *context, const cli_shared *shared, tess_status status, int result)
+{
+    if (!shared->trace || status == TESS_BAD_OPTION)
+        return result;
+    if (tess_context_trace_write(context, shared->trace) == TESS_OK)
+        return result;
+    cli_complain("--trace %s: %s", shared->trace, tess_context_error(context));
+    return result == CLI_DONE ? CLI_FAILED : result;
+}
+
 int cli_begin(cli_shared *shared, bool polls, const char *output, tess_context **context)
 {
-    const int ready = cli_speaks() ? cli_record_ready(shared, output) : -1, status = cli_agree(ready);
-    if (status >= 0)
+    const int ready = cli_speaks() ? cli_record_ready(shared, output) : -1;
+    const int watching = ready < 0 ? begin_recording(shared) : ready, status = cli_agree(watching);
+    if (status >= 0) {
+        cli_live_end();
         return status;
+    }
     *context = cli_context();
     cli_watch_signals(polls);
     return -1;
@@ -54,14 +87,15 @@ static int exit_status(tess_status status)
 
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared)
 {
-    int result = exit_status(status);
+    char message[CLI_MESSAGE], *text = NULL;
+    snprintf(message, sizeof message, "%s", tess_context_error(context));
+    cli_live_end();
+    int result = write_trace(context, shared, status, exit_status(status));
     if (!cli_speaks()) {
         tess_record_free(record);
         return result;
     }
     const bool to_output = shared->json && strcmp(shared->json, "-") == 0;
-    char message[CLI_MESSAGE], *text = NULL;
-    snprintf(message, sizeof message, "%s", tess_context_error(context));
     cli_name_options(message);
     if (record)
         cli_name_options_in_record(record);

@@ -32,6 +32,19 @@ static const cli_option shared_options[] = {
      0, INT64_MAX},
     {"--help", NULL, NULL, 0, "print this text; -h does the same"},
 };
+static const cli_option watch_options[] = {
+    {"--trace", "FILE", cli_text, SHARED(trace),
+     "write where the time went, each layer on each thread, as a trace for ui.perfetto.dev or "
+     "chrome://tracing",
+     CLI_FILES},
+    {"--profile", NULL, cli_flag, SHARED(profile),
+     "print the ten most expensive layers; they are also in the record (CPU only)"},
+    {"--live", "PORT", cli_small, SHARED(live),
+     "serve a page at http://127.0.0.1:PORT while the job runs: progress, loss or PSNR, memory; 0: any free "
+     "port, "
+     "which is printed. tessera top shows the same in the terminal",
+     NULL, 0, 65535},
+};
 enum { SHARED_COUNT = sizeof shared_options / sizeof shared_options[0] };
 
 int cli_complain(const char *format, ...)
@@ -55,8 +68,28 @@ const cli_option *cli_option_at(const cli_verb *verb, int index, bool *shared)
     *shared = index >= own;
     if (index < own)
         return &verb->options[index];
-    index += skipped - own;
+    if (index < own + verb->watched)
+        return &watch_options[index - own];
+    index += skipped - own - verb->watched;
     return index < SHARED_COUNT ? &shared_options[index] : NULL;
+}
+
+bool cli_option_watches(const cli_option *option)
+{
+    return option >= watch_options && option < watch_options + sizeof watch_options / sizeof watch_options[0];
+}
+
+int cli_refuse_watching(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        for (size_t k = 0; k < sizeof watch_options / sizeof watch_options[0]; k++) {
+            const size_t length = strlen(watch_options[k].name);
+            if (strncmp(argv[i], watch_options[k].name, length) == 0 &&
+                (argv[i][length] == '\0' || argv[i][length] == '='))
+                return cli_complain("plan: %s is for a job that runs; leave it out of a plan",
+                                    watch_options[k].name);
+        }
+    return -1;
 }
 
 void cli_names(char *text, size_t bytes, bool to_plan)
@@ -134,7 +167,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_shared *shared, v
     char usage[256];
     bool options_end = false;
     *words = 0;
-    *shared = (cli_shared){.quiet = false};
+    *shared = (cli_shared){.verb = verb->name, .live = -1};
     tess_common_init(&shared->common);
     cli_usage_line(verb, usage, sizeof usage);
     for (int i = 0; i < argc; i++) {

@@ -15,7 +15,8 @@ static int run(int argc, char **argv, bool plan)
     const cli_verb *verb = cli_find_verb(argv[0]);
     if (!verb || !verb->plans)
         return cli_unknown_verb(argv[0], true);
-    return verb->run(argc - 1, argv + 1, true);
+    const int status = cli_refuse_watching(argc - 1, argv + 1);
+    return status >= 0 ? status : verb->run(argc - 1, argv + 1, true);
 }
 
 const cli_verb cli_plan = {

@@ -115,6 +115,7 @@ bool cli_poll(void *user, int64_t done, int64_t total, double seconds)
 static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
 {
     const cli_shared *shared = user;
+    cli_live_progress(done, total, seconds);
     if (shared->quiet || total <= 0 || !cli_speaks())
         return !cli_signal_caught();
     pthread_mutex_lock(&lock);
@@ -142,6 +143,7 @@ static bool on_progress(void *user, int64_t done, int64_t total, double seconds)
 static void on_file(void *user, int64_t index, int64_t count, const char *name)
 {
     (void)user;
+    cli_live_file(index, count, name);
     pthread_mutex_lock(&lock);
     shown.at = index + 1;
     shown.count = count;

@@ -16,6 +16,7 @@ static void on_lost(const char *text)
 {
     char line[CLI_MESSAGE + 16];
     cli_record_cleanup();
+    cli_live_cleanup();
     if (!text)
         return;
     const int length = snprintf(line, sizeof line, "tessera: %.*s\n", CLI_MESSAGE, text);

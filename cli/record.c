@@ -108,10 +108,15 @@ bool cli_record_write(const char *path, const char *record)
 
 int cli_record_apart(const cli_shared *shared, const char *const *files, int count)
 {
-    const char *json = shared->common.record_file;
+    const char *json = shared->common.record_file, *trace = shared->trace;
     for (int i = 0; json && i < count; i++)
         if (files[i] && tess_same_target(json, files[i]))
             return cli_complain("--json %s: is a file of this job; write the record to another name", json);
+    for (int i = 0; trace && i < count; i++)
+        if (files[i] && tess_same_target(trace, files[i]))
+            return cli_complain("--trace %s: is a file of this job; write the trace to another name", trace);
+    if (json && trace && tess_same_target(json, trace))
+        return cli_complain("--trace %s: is the file of --json; write the trace to another name", trace);
     return -1;
 }
 
@@ -141,7 +146,25 @@ static bool same_folder(const char *one, const char *other)
     return length == same && memcmp(one, other, same) == 0;
 }
 
-int cli_record_ready(const cli_shared *shared, const char *output)
+/* A trace is written to a file that can be replaced. */
+static int trace_ready(const cli_shared *shared, const char *output)
+{
+    char folder[LONGEST];
+    struct stat about;
+    if (!shared->trace)
+        return -1;
+    int why = trouble_with(shared->trace, folder);
+    if (why == ENOENT && output && same_folder(folder, output))
+        why = 0;
+    if (why == 0 && stat(shared->trace, &about) == 0 && !S_ISREG(about.st_mode))
+        why = EINVAL;
+    if (why == 0)
+        return -1;
+    cli_complain("--trace %s: %s", shared->trace, why == EINVAL ? "is not a regular file" : strerror(why));
+    return CLI_FAILED;
+}
+
+static int json_ready(const cli_shared *shared, const char *output)
 {
     const char *json = shared->common.record_file;
     char folder[LONGEST];
@@ -157,4 +180,10 @@ int cli_record_ready(const cli_shared *shared, const char *output)
         return -1;
     cli_complain("--json %s: %s", json, strerror(why));
     return CLI_FAILED;
+}
+
+int cli_record_ready(const cli_shared *shared, const char *output)
+{
+    const int status = json_ready(shared, output);
+    return status >= 0 ? status : trace_ready(shared, output);
 }

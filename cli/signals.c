@@ -15,6 +15,7 @@ static void on_signal(int number)
     }
     tess_emergency_cleanup();
     cli_record_cleanup();
+    cli_live_cleanup();
     _exit(CLI_SIGNAL + number);
 }
 

@@ -44,6 +44,7 @@ const cli_verb cli_train = {
     .choices = CLI_FILES,
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .watched = 3,
     .least = 1,
     .most = 1,
     .plans = true,

@@ -84,6 +84,19 @@ void tess_memory_peak(const tess_memory *memory, tess_mem_scope scope, tess_mem_
     read_counts(memory, scope, true, peak);
 }
 
+void tess_memory_plan(tess_memory *memory, tess_mem_scope scope, uint64_t bytes)
+{
+    __atomic_store_n(&memory->planned[scope], bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&memory->planned[!scope], 0, __ATOMIC_RELAXED);
+}
+
+uint64_t tess_memory_planned(const tess_memory *memory, tess_mem_scope *scope)
+{
+    const uint64_t device = load(&memory->planned[TESS_MEM_OF_DEVICE]);
+    *scope = device ? TESS_MEM_OF_DEVICE : TESS_MEM_OF_PROCESS;
+    return device ? device : load(&memory->planned[TESS_MEM_OF_PROCESS]);
+}
+
 static void reset(tess_mem_count *count)
 {
     __atomic_store_n(&count->peak, load(&count->live), __ATOMIC_RELAXED);

@@ -52,6 +52,8 @@ typedef struct tess_memory {
     tess_mem_count by[TESS_MEM_CATEGORIES];
     tess_mem_count io_and_host;     /* sum of IO and HOST */
     tess_mem_count device, process; /* the totals of both scopes */
+    uint64_t planned[2];            /* of the running job, by scope; 0: not known */
+    struct tess_trace *trace;       /* of the same context: records what it does; NULL: nothing does */
 } tess_memory;
 
 const char *tess_mem_category_name(tess_mem_category category);
@@ -68,5 +70,8 @@ void tess_memory_held(const tess_memory *memory, tess_mem_scope scope, tess_mem_
 void tess_memory_peak(const tess_memory *memory, tess_mem_scope scope, tess_mem_usage *peak);
 /* Sets the peaks to what is held now. */
 void tess_memory_reset_peak(tess_memory *memory);
+/* The total that the job's plan predicts, for whoever watches the job; the other scope is then 0. */
+void tess_memory_plan(tess_memory *memory, tess_mem_scope scope, uint64_t bytes);
+uint64_t tess_memory_planned(const tess_memory *memory, tess_mem_scope *scope);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/thread.h"
+#include "base/trace.h"
 
 enum { SPINS = 4000 };
 
@@ -35,6 +36,8 @@ struct tess_pool {
     void *arg;
     bool stop;
     tess_stop *watch; /* NULL: loops run to their end */
+    tess_trace *trace;
+    const char *label; /* of the running loop, if it is traced */
 };
 
 int tess_cpu_count(void)
@@ -79,9 +82,13 @@ static void *helper_main(void *arg)
         seen = atomic_load(&pool->generation);
         bool stop = pool->stop;
         pthread_mutex_unlock(&pool->mutex);
-        if (stop)
+        if (stop) {
+            tess_trace_leave();
             return NULL;
+        }
+        const double from = tess_trace_begin(pool->trace);
         take_items(pool, start.index);
+        tess_trace_end(pool->trace, TESS_TRACE_LOOP, pool->label, from);
         if (atomic_fetch_sub(&pool->running, 1) == 1) {
             pthread_mutex_lock(&pool->mutex);
             pthread_cond_signal(&pool->finished);
@@ -154,6 +161,11 @@ void tess_pool_watch(tess_pool *pool, tess_stop *stop)
     pool->watch = stop;
 }
 
+void tess_pool_trace(tess_pool *pool, tess_trace *trace)
+{
+    pool->trace = trace;
+}
+
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg)
 {
     if (pool->started == 0 || items <= 1) {
@@ -165,6 +177,7 @@ void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg)
     pool->fn = fn;
     pool->arg = arg;
     pool->items = items;
+    pool->label = pool->trace ? tess_trace_labelled() : NULL;
     atomic_store(&pool->next, 0);
     atomic_store(&pool->running, pool->started);
     atomic_fetch_add(&pool->generation, 1);

@@ -11,6 +11,7 @@
 
 typedef struct tess_pool tess_pool;
 typedef struct tess_worker tess_worker;
+typedef struct tess_trace tess_trace; /* base/trace.h */
 
 typedef void (*tess_loop_fn)(void *arg, int64_t item, int thread);
 typedef tess_status (*tess_call_fn)(void *arg, tess_error *error);
@@ -24,6 +25,8 @@ int tess_pool_threads(const tess_pool *pool);
 /* From now on, loops end early when `stop` is set, and the thread that calls tess_pool_run polls it between
  * items. With NULL, loops always run to the end. `stop` must outlive the pool or be replaced by NULL. */
 void tess_pool_watch(tess_pool *pool, tess_stop *stop);
+/* From now on, the parts of loops that the helper threads do are recorded; NULL: they are not. */
+void tess_pool_trace(tess_pool *pool, tess_trace *trace);
 /* Calls fn(arg, item, thread) for every item in [0, items), in any order. Returns when all items are done, or,
  * when the job is to stop, when the items already started are done. */
 void tess_pool_run(tess_pool *pool, int64_t items, tess_loop_fn fn, void *arg);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "base/trace.h"
 
 static const size_t STACK = (size_t)2 << 20; /* libraries decode and encode on this stack */
 
@@ -40,6 +41,7 @@ static void *worker_main(void *arg)
         pthread_cond_broadcast(&worker->changed);
     }
     pthread_mutex_unlock(&worker->mutex);
+    tess_trace_leave();
     return NULL;
 }
 

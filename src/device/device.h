@@ -154,6 +154,7 @@ struct tess_device {
     const tess_device_graphs *graphs; /* NULL: this device has no graphs */
     const tess_device_meters *meters; /* NULL: this device measures nothing */
     const tess_device_ops *ops;
+    struct tess_traced *traced; /* device/traced.h; NULL: nothing is recorded */
 };
 
 static inline tess_meter *tess_meter_begin(tess_device *device)

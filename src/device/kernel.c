@@ -53,6 +53,11 @@ tess_status tess_kernel_choose(tess_device *device, const tess_op *op, const tes
     return *out ? TESS_OK : refused(device, op, error);
 }
 
+const tess_op *tess_prepared_op(const tess_prepared *prepared)
+{
+    return &prepared->op;
+}
+
 const tess_kernel *tess_prepared_kernel(const tess_prepared *prepared)
 {
     return prepared->kernel;

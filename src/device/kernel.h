@@ -35,6 +35,7 @@ tess_status tess_kernel_choose(tess_device *device, const tess_op *op, const tes
 const tess_kernel *tess_kernel_named(const tess_device *device, const tess_op *op, const char *name);
 /* The row that the op was prepared for. */
 const tess_kernel *tess_prepared_kernel(const tess_prepared *prepared);
+const tess_op *tess_prepared_op(const tess_prepared *prepared);
 
 /* The entries of tess_device_ops for a device with a list of kernels. */
 tess_status tess_kernel_query(tess_device *device, const tess_op *op, tess_op_needs *needs,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/traced.h"
 
 extern const tess_driver tess_cpu_driver;
 extern const tess_driver tess_cuda_driver __attribute__((weak));
@@ -31,6 +32,12 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
         if (status == TESS_OK) {
             (*out)->counter = options->memory;
             (*out)->stop = options->stop;
+            status = tess_device_record(*out, error);
+            if (status != TESS_OK) {
+                tess_registry_close(*out);
+                *out = NULL;
+                return status;
+            }
         }
         if (status == TESS_OK && error)
             error->text[0] = '\0'; /* of a device that was tried before */
@@ -44,6 +51,8 @@ tess_status tess_registry_open(const char *kind, const tess_device_options *opti
 
 void tess_registry_close(tess_device *device)
 {
-    if (device)
-        device->destroy(device);
+    if (!device)
+        return;
+    tess_device_record_end(device);
+    device->destroy(device);
 }

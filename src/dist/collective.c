@@ -6,32 +6,50 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "base/trace.h"
 #include "dist/ops.h"
 #include "dist/watch.h"
 
+static tess_status timed(const tess_dist *dist, const char *name, double start, tess_status status)
+{
+    if (dist->size > 1)
+        tess_trace_end(dist->trace, TESS_TRACE_EXCHANGE, name, start);
+    return status;
+}
+
 tess_status tess_dist_gather(tess_dist *dist, const void *mine, size_t bytes, void *all, tess_error *error)
 {
-    return dist->ops->gather(mine, bytes, all, error);
+    const double start = tess_trace_begin(dist->trace);
+    const tess_status status = dist->ops->gather(mine, bytes, all, error);
+    return timed(dist, "gather", start, status);
 }
 
 tess_status tess_dist_broadcast(tess_dist *dist, int root, void *data, size_t bytes, tess_error *error)
 {
-    return dist->ops->broadcast(root, data, bytes, error);
+    const double start = tess_trace_begin(dist->trace);
+    const tess_status status = dist->ops->broadcast(root, data, bytes, error);
+    return timed(dist, "broadcast", start, status);
 }
 
 tess_status tess_dist_sum_f32(tess_dist *dist, float *values, int64_t count, tess_error *error)
 {
-    return dist->ops->sum_f32(values, count, error);
+    const double start = tess_trace_begin(dist->trace);
+    const tess_status status = dist->ops->sum_f32(values, count, error);
+    return timed(dist, "sum", start, status);
 }
 
 tess_status tess_dist_sum_f64(tess_dist *dist, double *values, int64_t count, tess_error *error)
 {
-    return dist->ops->sum_f64(values, count, error);
+    const double start = tess_trace_begin(dist->trace);
+    const tess_status status = dist->ops->sum_f64(values, count, error);
+    return timed(dist, "sum", start, status);
 }
 
 tess_status tess_dist_barrier(tess_dist *dist, tess_error *error)
 {
-    return dist->ops->barrier(error);
+    const double start = tess_trace_begin(dist->trace);
+    const tess_status status = dist->ops->barrier(error);
+    return timed(dist, "barrier", start, status);
 }
 
 tess_status tess_dist_agree(tess_dist *dist, tess_status mine, tess_error *error)
@@ -138,6 +156,7 @@ tess_status tess_dist_pool(tess_dist *dist, const void *mine, size_t bytes, void
 
 struct tess_dist_exchange {
     const tess_dist_ops *ops;
+    const tess_dist *dist;
     bool under_way;
     tess_dist_requests requests;
 };
@@ -148,6 +167,7 @@ tess_status tess_dist_exchange_create(tess_dist *dist, int most, tess_dist_excha
     if (exchange)
         *exchange = (tess_dist_exchange){
             .ops = dist->ops,
+            .dist = dist,
             .requests = {.most = most, .memory = tess_small_alloc(dist->ops->request_bytes(most) + 1, 1)}};
     if (!exchange || !exchange->requests.memory) {
         tess_dist_exchange_destroy(exchange);
@@ -187,7 +207,9 @@ tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *err
     if (!exchange->under_way)
         return tess_fail(error, TESS_INTERNAL, "an exchange was ended that had not begun");
     exchange->under_way = false;
-    return exchange->ops->end(&exchange->requests, error);
+    const double start = tess_trace_begin(exchange->dist->trace);
+    const tess_status status = exchange->ops->end(&exchange->requests, error);
+    return timed(exchange->dist, "wait for ranks", start, status);
 }
 
 uint32_t tess_dist_counter(tess_dist *dist)

@@ -37,6 +37,7 @@ typedef struct tess_dist {
     int64_t next;             /* of the last counter, when alone */
     void (*lost)(void *user, const char *text); /* as in the settings */
     void *lost_user;
+    struct tess_trace *trace; /* where the time of exchanges is recorded; NULL: nowhere */
 } tess_dist;
 
 typedef struct tess_dist_settings {

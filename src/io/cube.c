@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/trace.h"
 #include "io/cube_impl.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -199,7 +200,9 @@ tess_status tess_cube_read(tess_cube *cube, int64_t image, int64_t first_row, in
                          (long long)first_row, (long long)(first_row + rows), (long long)image,
                          (long long)info->count, (long long)info->height);
     if (!cube->reader) {
+        const double start = tess_trace_begin(cube->memory->trace);
         status = tess_cube_array_read(cube, image, first_row, rows, samples, error);
+        tess_trace_end(cube->memory->trace, TESS_TRACE_READ, "read a cube", start);
         return status == TESS_OK || status == TESS_INTERRUPTED ? status
                                                                : tess_fail_prefix(error, status, cube->path);
     }

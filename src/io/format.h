@@ -62,6 +62,7 @@ typedef struct tess_write_format {
 } tess_write_format;
 
 struct tess_reader {
+    tess_memory *memory;
     const tess_read_format *format;
     void *state;
     char *path;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/trace.h"
 #include "io/gdal_files.h"
 #include "io/gdal_raster_output.h"
 #include "io/pam.h"
@@ -136,9 +137,11 @@ tess_status tess_raster_output_commit(tess_raster_output *output, tess_stop *sto
     tess_raster_lock();
     tess_memory *memory = output->raster->memory;
     const int64_t busy = output->busy;
+    const double start = tess_trace_begin(memory->trace);
     tess_gdal_cache_share(memory, 0, busy);
     tess_status status = finish(output, stop, error);
     tess_gdal_cache_share(memory, 0, -busy);
+    tess_trace_end(memory->trace, TESS_TRACE_WRITE, "finish a file", start);
     if (status != TESS_OK)
         status = tess_fail_prefix(error, status, output->path);
     if (notes)

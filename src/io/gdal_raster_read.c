@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/trace.h"
 #include "io/gdal_raster.h"
 #include "tensor/samples.h"
 
@@ -118,9 +119,11 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
     const tess_raster_info *info = &raster->info;
     if (y < 0 || x < 0 || h < 1 || w < 1 || y > info->height - h || x > info->width - w)
         return tess_fail(error, TESS_INTERNAL, "%s: a window outside the raster", raster->path);
+    const double start = tess_trace_begin(raster->memory->trace);
     tess_raster_lock();
     const tess_status status = read_window(raster, y, x, h, w, values, flags, error);
     tess_raster_unlock();
+    tess_trace_end(raster->memory->trace, TESS_TRACE_READ, "read a window", start);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, raster->path);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/trace.h"
 #include "io/gdal_raster_output.h"
 
 enum { RUN = 1024 };
@@ -57,11 +58,14 @@ tess_status tess_raster_output_write(tess_raster_output *output, int64_t y, int6
     if (y < 0 || x < 0 || h < 1 || w < 1 || y > output->height - h || x > output->width - w)
         return tess_fail(error, TESS_INTERNAL, "%s: a window outside the raster", output->path);
     tess_status status = TESS_OK;
+    tess_trace *trace = output->raster->memory->trace;
+    const double start = tess_trace_begin(trace);
     tess_raster_lock();
     tess_gdal.CPLErrorReset();
     for (int64_t r = 0; r < h && status == TESS_OK; r++)
         status = write_row(output, y + r, x, w, values + r * w, flags ? flags + r * w : NULL, error);
     tess_raster_unlock();
+    tess_trace_end(trace, TESS_TRACE_WRITE, "write a window", start);
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, output->path);
 }
 

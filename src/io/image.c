@@ -4,6 +4,7 @@
  * magic number. Everything common to all formats is here: checking that a path is a readable, non-empty file,
  * counting rows, and adding the file's name to each message. PNG and NPY never use GDAL. */
 #define _XOPEN_SOURCE 700
+#include "base/trace.h"
 #include "io/format.h"
 
 #include <errno.h>
@@ -189,6 +190,7 @@ static tess_status open_reader(tess_memory *memory, const char *path, const tess
         tess_small_free(reader);
         return tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     }
+    reader->memory = memory;
     reader->format = format;
     reader->info = *wanted;
     status = format->open(memory, path, &reader->info, &reader->state, error);
@@ -248,7 +250,9 @@ tess_status tess_reader_rows(tess_reader *reader, int64_t count, void *rows, tes
                          (long long)all);
     if (count == 0)
         return TESS_OK;
+    const double start = tess_trace_begin(reader->memory->trace);
     tess_status status = reader->format->rows(reader->state, reader->next_row, count, rows, error);
+    tess_trace_end(reader->memory->trace, TESS_TRACE_READ, "read rows", start);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, reader->path);
     reader->next_row += count;

@@ -189,6 +189,7 @@ tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_
     if (!reader || !reader->path)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     if (status == TESS_OK) {
+        reader->memory = memory;
         reader->format = &tess_read_gdal;
         reader->info.page = place;
         reader->info.dtype = TESS_F64;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/trace.h"
 #include "io/target.h"
 #include "io/world.h"
 
@@ -240,7 +241,9 @@ tess_status tess_writer_rows(tess_writer *writer, int64_t count, const void *row
         tess_memory_count(writer->memory, TESS_MEM_HOST,
                           (int64_t)(writer->held = tess_extras_held(&writer->extras)));
     writer->counted = true;
+    const double start = tess_trace_begin(writer->memory->trace);
     tess_status status = pass_rows(writer, count, rows, error);
+    tess_trace_end(writer->memory->trace, TESS_TRACE_WRITE, "write rows", start);
     if (status != TESS_OK) {
         writer->failed = true;
         return tess_fail_prefix(error, status, writer->path);
@@ -263,7 +266,9 @@ tess_status tess_writer_commit(tess_writer *writer, tess_error *error)
         return tess_fail(error, TESS_INTERNAL, "%s: commit after %lld of %lld rows", writer->path,
                          (long long)writer->next_row, (long long)tess_image_rows(&writer->info));
     writer->failed = true; /* no call may follow, whatever happens */
+    const double start = tess_trace_begin(writer->memory->trace);
     tess_status status = writer->format->finish(writer->state, error);
+    tess_trace_end(writer->memory->trace, TESS_TRACE_WRITE, "finish a file", start);
     if (status != TESS_OK)
         return tess_fail_prefix(error, status, writer->path);
     if (!writer->temp)

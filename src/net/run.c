@@ -1,16 +1,23 @@
 /* Runs a plan: no allocation, no synchronisation. */
+#include <stdio.h>
+
 #include "base/stop.h"
+#include "base/trace.h"
 #include "net/plan_impl.h"
 
 static void exchange(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
 {
+    tess_trace *trace = plan->bound->device->counter->trace;
+    const double start = tess_trace_begin(trace);
+    const bool begins = step->kind == TESS_STEP_EXCHANGE;
     const tess_exchanger *by = run->exchanger;
     const tess_margin margin = plan->margins[step->in[0]];
     const tess_exchange wanted = {.rows = tess_plan_tensor(plan, step->in[0]),
                                   .data = (char *)run->arena + plan->offset[step->in[0]],
                                   .above = margin.above,
                                   .below = margin.below};
-    (step->kind == TESS_STEP_EXCHANGE ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
+    (begins ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
+    tess_trace_end(trace, TESS_TRACE_EXCHANGE, begins ? "send rows" : "wait for rows", start);
 }
 
 static int64_t row_at(const tess_tensor *tensor, int64_t row)
@@ -34,6 +41,17 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
     device->ops->run(device, step->prepared, &buffers, run->stream);
 }
 
+/* Runs an op under the name of its layer, or of its kind and number. */
+static void run_named(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
+{
+    char number[64];
+    const tess_layer *layer = tess_net_layer(plan->bound->net, step->layer);
+    snprintf(number, sizeof number, "%s %d", tess_op_kind_name(layer->kind), step->layer);
+    tess_trace_label(layer->name[0] ? layer->name : number);
+    run_op(plan, run, step);
+    tess_trace_label(NULL);
+}
+
 void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
 {
     tess_device *device = plan->bound->device;
@@ -54,7 +72,7 @@ void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
         const int64_t after =
             i + 1 < plan->step_count ? (int64_t)((double)run->units * (done / all)) : run->units;
         tess_stop_current(stop, after - before);
-        run_op(plan, run, step);
+        (device->traced ? run_named : run_op)(plan, run, step);
         tess_stop_add(stop, after - before);
     }
     if (!stop)

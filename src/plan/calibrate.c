@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/trace.h"
 #include "plan/rates_impl.h"
 
 enum { SMALL = 16, REPEATS = 3, MOST_REPEATS = 20, IN_A_ROW = 8 };
@@ -205,8 +206,8 @@ static tess_status time_large(tess_device *device, const tess_op *op, size_t byt
     return TESS_OK;
 }
 
-static tess_status measure_class(tess_rates *rates, const tess_op *op, const char *op_class, size_t bytes,
-                                 tess_error *error)
+static tess_status measure(tess_rates *rates, const tess_op *op, const char *op_class, size_t bytes,
+                           tess_error *error)
 {
     tess_device *device = tess_rates_device(rates);
     double small, large;
@@ -221,6 +222,18 @@ static tess_status measure_class(tess_rates *rates, const tess_op *op, const cha
     double per_pixel = fmax((large - small) / (pixels - few), large / pixels / 4);
     tess_rates_set(rates, op_class, fmax(large - per_pixel * pixels, 0), per_pixel);
     return TESS_OK;
+}
+
+static tess_status measure_class(tess_rates *rates, const tess_op *op, const char *op_class, size_t bytes,
+                                 tess_error *error)
+{
+    tess_trace *trace = tess_rates_device(rates)->counter->trace;
+    const double start = tess_trace_begin(trace);
+    tess_trace_hush(trace, true);
+    const tess_status status = measure(rates, op, op_class, bytes, error);
+    tess_trace_hush(trace, false);
+    tess_trace_end(trace, TESS_TRACE_PLAN, "measure a rate", start);
+    return status;
 }
 
 tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_rates_budget budget,

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/trace.h"
 #include "plan/rates.h"
 
 enum { REPEATS = 4, SMALL_SIDE = 96, CLASS_NAME = TESS_RATES_CLASS };
@@ -64,7 +65,12 @@ static tess_status measure_side(tess_rates *rates, const tess_bound *bound, int6
                          device->memory->granted(device, tess_net_plan_workspace_bytes(plan));
     tess_status status = TESS_OK;
     if (measured && bytes <= budget.bytes && REPEATS * ops < budget.seconds) {
+        tess_trace *trace = device->counter->trace;
+        const double start = tess_trace_begin(trace);
+        tess_trace_hush(trace, true);
         status = time_run(device, plan, weights, &seconds, error);
+        tess_trace_hush(trace, false);
+        tess_trace_end(trace, TESS_TRACE_PLAN, "measure a rate", start);
         if (status == TESS_OK)
             *extra = fmax(seconds - ops, 0);
     }

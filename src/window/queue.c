@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/trace.h"
 #include "window/queue_impl.h"
 
 static tess_status lost(tess_error *error)
@@ -26,6 +27,19 @@ void tess_queue_see_memory(tess_queue *q)
     pthread_mutex_unlock(&q->mutex);
 }
 
+/* The device's own times of a batch, whose events are complete. The origin is told as if it had happened when it was
+ * queued: the first upload may still have been under way. */
+static void record_batch(const tess_queue *q, const queue_times *t, tess_trace *trace)
+{
+    const tess_device_streams *streams = q->device->streams;
+    tess_device *device = q->device;
+    const double start = q->origin_clock + streams->elapsed(device, q->origin, t->start),
+                 exporting = q->origin_clock + streams->elapsed(device, q->origin, t->exporting);
+    tess_trace_add_device(trace, "network", start, start + streams->elapsed(device, t->start, t->computed));
+    tess_trace_add_device(trace, "export", exporting,
+                          exporting + streams->elapsed(device, t->exporting, t->over));
+}
+
 /* Runs on the queue's thread: copies the results to the image and updates the ticket and the statistics. */
 static tess_status download(void *arg, tess_error *error)
 {
@@ -34,13 +48,18 @@ static tess_status download(void *arg, tess_error *error)
     const queue_batch *b = &q->download_job;
     const queue_times *t = b->times;
     tess_ticket *ticket = b->ticket;
+    tess_trace *trace = device->counter->trace;
     device->streams->wait(device, t->over, q->download);
+    const double start = tess_trace_begin(trace);
     tess_status status = tess_queue_download(b, error);
+    tess_trace_end(trace, TESS_TRACE_DOWNLOAD, "download windows", start);
     double seconds = 0, span = 0;
     if (status == TESS_OK) {
         seconds = device->streams->elapsed(device, t->start, t->computed) +
                   device->streams->elapsed(device, t->exporting, t->over);
         span = device->streams->elapsed(device, q->origin, t->over);
+        if (trace)
+            record_batch(q, t, trace);
     }
     pthread_mutex_lock(&q->mutex);
     if (status == TESS_OK && q->lost)
@@ -93,7 +112,7 @@ static tess_status start(queue_batch *b, const tess_window_batch *windows, tess_
     b->times = &q->times[q->turns % QUEUE_UNDER_WAY];
     device->streams->wait(device, q->uploaded, q->compute);
     if (q->turns == 0)
-        device->streams->record(device, q->origin, q->compute);
+        device->streams->record(device, q->origin, q->compute), q->origin_clock = tess_clock();
     device->streams->record(device, b->times->start, q->compute);
     return TESS_OK;
 }

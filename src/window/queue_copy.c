@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/trace.h"
 #include "window/queue_impl.h"
 
 int64_t tess_queue_in_rows(const queue_batch *b, const tess_window_batch *w)
@@ -57,7 +58,7 @@ static void fill_chunk(const queue_batch *b, const tess_window_batch *w, int64_t
     }
 }
 
-tess_status tess_queue_upload(const queue_batch *b, const tess_window_batch *w, tess_error *error)
+static tess_status upload(const queue_batch *b, const tess_window_batch *w, tess_error *error)
 {
     tess_queue *q = b->queue;
     tess_device *device = q->device;
@@ -83,6 +84,15 @@ tess_status tess_queue_upload(const queue_batch *b, const tess_window_batch *w, 
         device->streams->record(device, chunk->over, q->upload);
     }
     return TESS_OK;
+}
+
+tess_status tess_queue_upload(const queue_batch *b, const tess_window_batch *w, tess_error *error)
+{
+    tess_trace *trace = b->queue->device->counter->trace;
+    const double start = tess_trace_begin(trace);
+    const tess_status status = upload(b, w, error);
+    tess_trace_end(trace, TESS_TRACE_UPLOAD, "upload windows", start);
+    return status;
 }
 
 /* A piece of one tile to download: pixels [from, from + count) of its core. */

@@ -58,6 +58,7 @@ struct tess_queue {
     pthread_cond_t done;
     bool lost; /* sticky: any result since may be wrong */
     double first, last, busy, span;
+    double origin_clock; /* the host's clock when `origin` was queued */
     uint64_t least_free;
 };
 

@@ -2,6 +2,7 @@
 #include "window/window.h"
 
 #include "base/stop.h"
+#include "base/trace.h"
 
 #include "window/sample_ops.h"
 #include "window/window_impl.h"
@@ -157,7 +158,10 @@ static tess_status run_batch(tess_windows *w, const tess_window_run *run, const 
     const tess_mover *mover = run->mover;
     if (mover->begin)
         TESS_TRY(mover->begin(run->user, batch, error));
+    tess_trace *trace = w->settings.device->counter->trace;
+    const double start = tess_trace_begin(trace);
     const tess_status status = run_planes(w, run, batch, error);
+    tess_trace_end(trace, TESS_TRACE_BATCH, "batch of windows", start);
     if (mover->end)
         mover->end(run->user, batch, status);
     return status;

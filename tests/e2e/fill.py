@@ -2,6 +2,7 @@
 
 The network is small and has random weights: what is checked is which pixels change, that results do not depend on batches,
 threads and being killed, that memory is as planned, and that files keep everything else."""
+import json
 import os
 import random
 import resource
@@ -124,10 +125,15 @@ def check_equal(bench):
     inner, _ = voids(*one.shape)
     bench.check(np.all(np.isfinite(dev[inner])) and dev[inner].mean() > 0 and not np.isfinite(dev[~inner]).any(),
                 "the deviation has a value in each filled pixel and in no other")
-    for options in (("--batch", 4), ("--batch", 8, "--threads", 1)):
-        fill(bench, "other.tif", *options, "--samples", 3, "--deviation", bench.path("dev2.tif"))
+    for options in (("--batch", 4), ("--batch", 8, "--threads", 1), ("--trace", bench.path("trace.json"), "--profile")):
+        record = fill(bench, "other.tif", *options, "--samples", 3, "--deviation", bench.path("dev2.tif"))
         bench.check(np.array_equal(one, load(bench.path("other.tif"))) and
                     np.array_equal(dev, load(bench.path("dev2.tif")), equal_nan=True), f"the same bits with {options}")
+    events = json.loads(bench.path("trace.json").read_text())["traceEvents"]
+    names = {event["name"] for event in events if event.get("cat") == "op"}
+    bench.check({"read", "write", "op"} <= {event.get("cat") for event in events} and len(record["profile"]["layers"]) == 10 and
+                {key[:-7] for key in model_weights() if key.endswith(".weight")} <= names,
+                f"the trace has windows read and written, and each layer: {sorted(names)[:5]}")
     fill(bench, "other.tif", "--seed", 5, "--samples", 3)
     bench.check(not np.array_equal(one, load(bench.path("other.tif"))), "another seed gives another fill")
     for sampler, steps in (("ddim", 3), ("ddpm", 6)):

@@ -165,6 +165,24 @@ def check_refusals(bench, launcher, program):
         bench.check(not out.exists() and not any(other.iterdir()) and not leftovers(bench.folder) and not (models / "x.npy").exists(), f"{says}: writes nothing")
 
 
+def check_trace(bench, launcher, program):
+    """One file has the spans of all ranks."""
+    outputs = [bench.path(name) for name in ("plain.npy", "traced.npy")]
+    for output, options in zip(outputs, ((), ("--trace", bench.path("trace.json")))):
+        status, _, err = launcher.run(3, program, "denoise", bench.path("u8.npy"), output, "--model", bench.path("drunet.safetensors"), "--sigma", "0.1",
+                                      "--threads", "1", "--quiet", *options)
+        bench.check(status == 0, f"3 ranks, {options}: {status} {err[:500]}")
+    bench.check(outputs[0].read_bytes() == outputs[1].read_bytes(), "3 ranks: the same bytes with a trace")
+    trace = json.loads(bench.path("trace.json").read_text())
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    layers = [{s["name"] for s in spans if s["pid"] == rank and s["cat"] == "op"} for rank in range(3)]
+    bench.check(trace["otherData"]["ranks"] == 3 and len(layers[0]) > 4 and layers[0] == layers[1] == layers[2], f"the layers of each rank: {layers[0]}")
+    bench.check(all(any(s["pid"] == rank and s["cat"] == "exchange" and s["name"] == "wait for rows" for s in spans) for rank in range(3)),
+                "each rank waits for rows of its neighbours")
+    jobs = [s for s in spans if s["cat"] == "job"]
+    bench.check(len(jobs) == 3 and max(s["ts"] for s in jobs) < min(s["ts"] + s["dur"] for s in jobs), f"the ranks ran at the same time: {jobs}")
+
+
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting, whatever it does; a lost rank ends the job."""
     np.save(bench.path("long.npy"), to_integers(picture(1100, 400), np.uint8))
@@ -196,7 +214,8 @@ def main():
 
     parts = {"bits": lambda: (check_models(job, bench), check_memory(bench, launcher, program)),
              "whole": lambda: (check_features(job, bench), check_tiles(job, bench)),
-             "faults": lambda: (check_refusals(bench, launcher, program), check_stop(bench, launcher, program))}
+             "faults": lambda: (check_trace(bench, launcher, program), check_refusals(bench, launcher, program),
+                                check_stop(bench, launcher, program))}
     parts[sys.argv[4]]()
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()

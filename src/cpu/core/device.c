@@ -192,6 +192,7 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
         return status;
     }
     tess_pool_watch(cpu->pool, options->stop);
+    tess_pool_trace(cpu->pool, options->memory->trace);
     cpu->f32 = f32;
     cpu->bf16 = tess_cpu_bf16_kernels();
     char model[48];

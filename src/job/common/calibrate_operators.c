@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "physics/blur.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
@@ -51,7 +52,9 @@ static tess_status measure(tess_engine *engine, tess_operator *op, tess_error *e
     tess_device *device = engine->device;
     blocks b = {0};
     double seconds = INFINITY;
+    tess_trace_hush(engine->memory->trace, true);
     const tess_status status = run_all(op, &b, &seconds, error);
+    tess_trace_hush(engine->memory->trace, false);
     device->memory->free(device, &b.image);
     device->memory->free(device, &b.measurement);
     device->memory->free(device, &b.scratch);

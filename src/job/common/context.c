@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/temp.h"
+#include "base/trace.h"
 
 const char *tess_version(void)
 {
@@ -24,6 +25,8 @@ void tess_context_destroy(tess_context *context)
 {
     if (context && context->dist != &context->alone)
         tess_dist_close(context->dist);
+    if (context)
+        tess_trace_destroy(context->memory.trace);
     tess_small_free(context);
 }
 

@@ -122,6 +122,7 @@ tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memor
     TESS_TRY(open_device(engine, common->device, threads, &device, &engine->choice.open_seconds, error));
     TESS_TRY(use_device(engine, device, common, error));
     TESS_TRY(tess_pool_create(threads, &engine->host, error));
+    tess_pool_trace(engine->host, memory->trace);
     tess_pool_watch(engine->host, &engine->stop);
     return TESS_OK;
 }

@@ -1,6 +1,7 @@
 #include "job/common/record.h"
 
 #include "io/image.h"
+#include "job/common/profile.h"
 
 bool tess_same_target(const char *one, const char *other)
 {
@@ -29,6 +30,7 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine)
         tess_json_set_string(&record, "precision", engine->precision);
         tess_json_set_int(&record, "threads", tess_pool_threads(engine->host));
         tess_json_set_int(&record, "ranks", engine->dist->size);
+        tess_record_profile(&record, engine);
     }
     return record;
 }

@@ -117,6 +117,7 @@ static tess_status plan_rows(tess_detect_job *job, int64_t rows, tess_error *err
         job->planned.by[TESS_MEM_HOST] = 0;
     }
     job->planned_total = tess_mem_total(&job->planned);
+    tess_memory_plan(job->engine.memory, tess_engine_scope(&job->engine), job->planned_total);
     return TESS_OK;
 }
 

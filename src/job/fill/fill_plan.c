@@ -62,13 +62,16 @@ static tess_status plan_bytes(tess_fill_job *job, const tess_sampler *sampler, i
     job->batch = batch;
     job->planned = all_bytes(job, sampler, batch);
     job->planned_total = tess_mem_total(&job->planned);
-    if (job->engine.separate_memory)
+    if (job->engine.separate_memory) {
+        tess_memory_plan(job->engine.memory, TESS_MEM_OF_DEVICE, job->planned_total);
         return TESS_OK;
+    }
     /* The network is gone when the output is written. Each category has its own peak, as it is measured. */
     if (writing > job->planned_total)
         job->planned_total = writing;
     if (writing > job->planned.by[TESS_MEM_IO])
         job->planned.by[TESS_MEM_IO] = writing;
+    tess_memory_plan(job->engine.memory, TESS_MEM_OF_PROCESS, job->planned_total);
     return TESS_OK;
 }
 

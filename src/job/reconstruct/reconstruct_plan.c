@@ -167,6 +167,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
                       tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
     if (budget->planned.total > limit)
         return too_little(job, limit, budget->planned.total, error);
+    tess_memory_plan(w->engine->memory, tess_engine_scope(w->engine), budget->planned.total);
     return TESS_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/process.h"
+#include "base/trace.h"
 
 /* Weight of the measurements' noise against the prior's; the usual choice in half-quadratic splitting. */
 static const double WEIGHT = 0.23;
@@ -68,6 +69,7 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
     /* SSIM of a volume takes as long as an iteration, so it is computed once, at the end. */
     double *ssim = judge->problem->depth > 1 ? NULL : &it->ssim;
     TESS_TRY(tess_judge_image(judge, facts->x, &it->psnr, ssim, error));
+    tess_trace_set_figure(engine->memory->trace, TESS_FIGURE_PSNR, it->psnr);
     tess_usage_look(s->usage, engine->device);
     if (!tess_stop_wanted(&engine->stop))
         s->outcome->done = facts->iteration + 1;

@@ -256,6 +256,7 @@ tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error)
         if (tess_mem_total(&bytes) > tess_mem_total(&job->planned))
             job->planned = bytes;
     }
+    tess_memory_plan(job->engine.memory, tess_engine_scope(&job->engine), tess_mem_total(&job->planned));
     job->least = most;
     return most ? refuse(job, &why, error) : TESS_OK;
 }

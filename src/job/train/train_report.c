@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
@@ -43,6 +44,7 @@ static void say_progress(tess_train_job *job, const char *validation)
 tess_status tess_train_report_step(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
+    tess_trace_set_figure(job->engine.memory->trace, TESS_FIGURE_LOSS, job->state.loss);
     if (tess_clock() - job->noted >= NOTE_SECONDS || (step == job->config.steps && !job->validator))
         say_progress(job, "");
     if (step % LOG_EVERY && step != job->config.steps && !job->spectral)
@@ -90,6 +92,8 @@ tess_status tess_train_report_psnr(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
     const measure *told = measure_of(job);
+    if (!job->spectral && !job->levels)
+        tess_trace_set_figure(job->engine.memory->trace, TESS_FIGURE_PSNR, job->psnr);
     char levels[200] = "validation ";
     tess_json *line = tess_json_object(), *each = tess_json_array();
     int used = (int)strlen(levels);

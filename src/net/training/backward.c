@@ -234,7 +234,10 @@ void tess_emit_wanted(tess_emitter *e)
 
 void tess_emit_backward(tess_emitter *e)
 {
-    for (int i = tess_net_layer_count(e->net) - 1; i >= 0 && e->program->status == TESS_OK; i--)
+    for (int i = tess_net_layer_count(e->net) - 1; i >= 0 && e->program->status == TESS_OK; i--) {
+        const char *before = tess_emit_label(e, tess_net_layer(e->net, i));
         if (!tess_net_layer(e->net, i)->dropped)
             layer_backward(e, i);
+        e->program->label = before;
+    }
 }

@@ -42,6 +42,14 @@ static inline bool tess_takes_control(const tess_layer *layer)
     return layer->kind == TESS_OP_CHANNEL_MAP && layer->channel_map.form == TESS_CHANNEL_SOFTMAX;
 }
 
+/* Steps that are emitted from now on are this layer's; returns the label before, for whoever restores it. */
+static inline const char *tess_emit_label(tess_emitter *e, const tess_layer *layer)
+{
+    const char *before = e->program->label;
+    e->program->label = layer->name[0] ? layer->name : NULL;
+    return before;
+}
+
 /* forward.c: the op that computes a layer in training. */
 tess_op tess_emit_op(const tess_emitter *e, int layer);
 /* Emits one layer. Its inputs must be there. */

@@ -114,7 +114,7 @@ static void emit_concat(tess_emitter *e, const tess_layer *layer, tess_cell out)
     }
 }
 
-void tess_emit_layer(tess_emitter *e, int index)
+static void emit_layer(tess_emitter *e, int index)
 {
     const tess_layer *layer = tess_net_layer(e->net, index);
     const tess_value value = layer->out[0];
@@ -142,6 +142,13 @@ void tess_emit_layer(tess_emitter *e, int index)
         emit_follow(e, index, in[0]);
     const tess_op op = tess_emit_op(e, index);
     tess_program_op(e->program, op, in, out, tess_emit_weights(e, &op, index, false));
+}
+
+void tess_emit_layer(tess_emitter *e, int index)
+{
+    const char *before = tess_emit_label(e, tess_net_layer(e->net, index));
+    emit_layer(e, index);
+    e->program->label = before;
 }
 
 tess_cell tess_emit_activation(tess_emitter *e, tess_value value)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/stop.h"
+#include "base/trace.h"
 
 static void no_memory(tess_program *program)
 {
@@ -115,6 +116,7 @@ static tess_program_step *add_step(tess_program *program)
     tess_program_step *step = &program->steps[program->step_count++];
     memset(step, 0, sizeof *step);
     step->weights = -1;
+    step->label = program->label;
     memset(step->in, -1, sizeof step->in);
     memset(step->out, -1, sizeof step->out);
     return step;
@@ -225,7 +227,11 @@ static void run_op(const tess_program *program, const tess_program_step *step,
         buffers.out[k] = address(program, blocks, step->out[k]);
     if (step->weights >= 0)
         buffers.weights = address(program, blocks, step->weights);
+    if (program->device->traced)
+        tess_trace_label(step->label);
     program->device->ops->run(program->device, step->prepared, &buffers, stream);
+    if (program->device->traced)
+        tess_trace_label(NULL);
 }
 
 void tess_program_run_watched(const tess_program *program, tess_section section,

@@ -46,6 +46,7 @@ typedef struct tess_program_step {
     tess_cell weights; /* packed parameters; -1: none */
     bool apart;        /* the output may not lie over an input */
     tess_prepared *prepared;
+    const char *label; /* of its layer; NULL: of none */
 } tess_program_step;
 
 typedef struct tess_program {
@@ -57,6 +58,7 @@ typedef struct tess_program {
     size_t arena_bytes, workspace_bytes, held_bytes;
     tess_status status; /* the first failure; later calls do nothing */
     tess_error *error;  /* valid while the program is built */
+    const char *label;  /* of the steps that are appended now; not copied */
 } tess_program;
 
 void tess_program_clear(tess_program *program);

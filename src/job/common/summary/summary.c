@@ -62,6 +62,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     if (!own)
         tess_say_measured(&w, json);
     tess_say_left_out(&w, json);
+    tess_say_profile(&w, json);
     tess_say_info(&w, json);
     say_converting(&w, json);
     tess_json_free(json);

@@ -75,6 +75,7 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
         job->planned_total = tess_mem_total(&job->planned);
         job->host_bytes = tess_block_granted(tess_queue_host_bytes(sizes));
     }
+    tess_memory_plan(job->engine.memory, tess_engine_scope(&job->engine), job->planned_total);
     return TESS_OK;
 }
 
