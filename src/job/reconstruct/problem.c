@@ -139,6 +139,18 @@ int64_t tess_problem_rows(const tess_problem *p)
     return p->depth * p->height;
 }
 
+/* Ranks have rows of an image, and whole slices of a volume. */
+int64_t tess_problem_first(const tess_problem *p)
+{
+    return tess_share_first(p->share) * (p->depth > 1 ? p->height : 1);
+}
+
+int64_t tess_problem_own(const tess_problem *p)
+{
+    return p->depth > 1 ? tess_share_rows(p->share, p->depth) * p->height
+                        : tess_share_rows(p->share, p->height);
+}
+
 /* Rejects options that this problem does not use, because the user expects them to change something. */
 static tess_status check_options(const tess_reconstruct_settings *s, tess_error *error)
 {

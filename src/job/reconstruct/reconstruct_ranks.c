@@ -1,0 +1,155 @@
+#include "job/reconstruct/reconstruct_ranks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "job/reconstruct/reconstruct_quality.h"
+
+static const char ONCE[] = "start it once, without mpirun or srun";
+
+tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *s, const tess_problem *p,
+                             tess_error *error)
+{
+    if (dist->size == 1)
+        return TESS_OK;
+    if (!p->synthetic)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured data yet; %s", p->name,
+                         ONCE);
+    if (p->physics != TESS_PHYSICS_BLUR)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks can share deblur only, so far; %s", p->name,
+                         ONCE);
+    if (p->depth == 1 && s->tile_height != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "`tile`: each rank has a strip of the image; leave it out");
+    return TESS_OK;
+}
+
+/* Strips begin at multiples of what the network needs, as for `denoise`, and have rows enough for a window of SSIM. The
+ * largest is as small as possible: as few are longer as are needed so that the last one, with all rows that are left, is not
+ * larger than those. */
+static tess_status divide_rows(tess_share *share, int64_t height, const tess_prior *prior, tess_error *error)
+{
+    const tess_bound *bound = prior->model->bound;
+    const int64_t least = tess_max_i64(tess_bound_least_strip(bound), TESS_JUDGE_BEFORE),
+                  step = tess_round_up(least, tess_bound_alignment(bound)), over = height % step,
+                  rest = tess_round_up(over, tess_net_grid(prior->model->model.net, TESS_HEIGHT)),
+                  steps = tess_max_i64(height / step + (rest >= least && over >= TESS_JUDGE_BEFORE), 1),
+                  size = share->dist->size;
+    if (size > steps)
+        return tess_fail(
+            error, TESS_BAD_OPTION,
+            "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
+            "of them or more; start at most %lld",
+            (long long)size, (long long)height, (long long)step, (long long)steps);
+    const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
+                  more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;
+    for (int64_t r = 0; r < size; r++)
+        share->from[r] = (each * r + tess_min_i64(longer, r)) * step;
+    share->from[size] = height;
+    return TESS_OK;
+}
+
+static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                          tess_error *error)
+{
+    if (prior->engine->separate_memory)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
+    const size_t size = (size_t)parts->share.dist->size;
+    parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
+    parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
+    if (!parts->share.from || !parts->ranks)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    return divide_rows(&parts->share, p->height, prior, error);
+}
+
+static void say_shared(tess_parts *parts)
+{
+    const int size = parts->share.dist->size;
+    int64_t most = 0;
+    for (int r = 0; r < size; r++)
+        most = tess_max_i64(most, parts->ranks[r].count);
+    snprintf(
+        parts->reason, sizeof parts->reason,
+        "%d ranks have strips of at most %lld rows, and share the spectrum by its columns, because the data "
+        "step divides by it",
+        size, (long long)most);
+}
+
+/* Rank 0 decides, so that all divide alike whatever kernels they have. */
+tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                              tess_error *error)
+{
+    tess_dist *dist = prior->engine->dist;
+    parts->share.dist = dist;
+    if (dist->size == 1)
+        return TESS_OK;
+    TESS_TRY(tess_dist_agree(dist, divide(parts, p, prior, error), error));
+    TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
+                                 ((size_t)dist->size + 1) * sizeof *parts->share.from, error));
+    for (int r = 0; r < dist->size; r++) {
+        parts->ranks[r].first = parts->share.from[r];
+        parts->ranks[r].count = parts->share.from[r + 1] - parts->share.from[r];
+    }
+    say_shared(parts);
+    return TESS_OK;
+}
+
+void tess_parts_clear(tess_parts *parts)
+{
+    tess_small_free(parts->share.from);
+    tess_small_free(parts->ranks);
+    parts->share.from = NULL;
+    parts->ranks = NULL;
+}
+
+tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_error *error)
+{
+    tess_dist *dist = parts->share.dist;
+    typedef struct plan {
+        tess_mem_usage bytes;
+        double seconds;
+    } plan;
+    const plan mine = {budget->planned, budget->seconds};
+    for (int r = 0; r < dist->size && dist->size > 1; r++) {
+        plan theirs = mine;
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        parts->ranks[r].planned = theirs.bytes.total;
+        tess_mem_usage_raise(&budget->planned, &theirs.bytes);
+        budget->seconds = theirs.seconds > budget->seconds ? theirs.seconds : budget->seconds;
+    }
+    return TESS_OK;
+}
+
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, tess_error *error)
+{
+    tess_dist *dist = parts->share.dist;
+    const tess_mem_usage mine = *peak;
+    for (int r = 0; r < dist->size && dist->size > 1; r++) {
+        tess_mem_usage theirs = mine;
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        parts->ranks[r].measured = theirs.total;
+        tess_mem_usage_raise(peak, &theirs);
+    }
+    return TESS_OK;
+}
+
+void tess_parts_record(const tess_parts *parts, const tess_problem *p, tess_json **own)
+{
+    if (!parts->ranks)
+        return;
+    tess_json *list = tess_json_array();
+    for (int r = 0; r < parts->share.dist->size; r++) {
+        const tess_rank_part *part = &parts->ranks[r];
+        tess_json *entry = tess_json_object();
+        tess_json_set_int(&entry, "rank", r);
+        tess_json_set_int(&entry, p->depth > 1 ? "first_slice" : "first_row", part->first);
+        tess_json_set_int(&entry, p->depth > 1 ? "slices" : "rows", part->count);
+        tess_json_set_int(&entry, "planned_bytes", (int64_t)part->planned);
+        if (part->measured)
+            tess_json_set_int(&entry, "measured_bytes", (int64_t)part->measured);
+        tess_json_append(&list, entry);
+    }
+    tess_json_set(own, "parts", list);
+    tess_json_set_string(own, "parts_reason", parts->reason);
+}
