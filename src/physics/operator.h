@@ -55,6 +55,8 @@ struct tess_operator {
      * cannot report is kept there. */
     tess_share *share;
     int64_t image_first; /* values of the whole image before this rank's part */
+    tess_operator
+        *inner; /* the operator that does the work of this one, and has its settings; owned; NULL: itself */
 };
 
 /* Cost of one sample of a ray, for plans. It is gathered, not multiplied: on a device whose rates are those of

@@ -189,9 +189,9 @@ static tess_status hold_table(radon *r, const tess_radon_settings *s, tess_error
     return status;
 }
 
-static tess_status hold_filters(radon *r, tess_error *error)
+static tess_status hold_filters(radon *r, int64_t all_views, tess_error *error)
 {
-    const double scale = 3.14159265358979323846 / (double)r->views;
+    const double scale = 3.14159265358979323846 / (double)all_views;
     const size_t count = (size_t)(FILTERS * bins(r) + r->padded - r->columns);
     float *values = tess_small_alloc(count, sizeof *values);
     if (!values)
@@ -221,7 +221,7 @@ static tess_status build(radon *r, const tess_radon_settings *s, tess_error *err
     TESS_TRY(prepare(r, ops, PROJECT, TRANSFORM, &r->op.scratch_bytes, error));
     const tess_status status = prepare(r, ops, TRANSFORM, STEPS, &workspace, error);
     if (status == TESS_OK) {
-        TESS_TRY(hold_filters(r, error));
+        TESS_TRY(hold_filters(r, s->all_views ? s->all_views : s->views, error));
         r->spectrum_at = tess_align_size(rows_bytes, ALIGNMENT);
         r->workspace_at = r->spectrum_at + tess_align_size(half_bytes, ALIGNMENT);
         r->op.table = &pair_and_inverse;

@@ -28,7 +28,7 @@ tess_status tess_waves_lay_out(tess_waves *v, tess_device *device, tess_share *s
     const int64_t height = share->from[size], rows = tess_share_rows(share, height), bins = width / 2 + 1;
     *v = (tess_waves){.device = device, .share = share};
     if (bins < size)
-        return tess_fail(error, TESS_BAD_OPTION,
+        return tess_fail(error, TESS_UNSUPPORTED,
                          "%d ranks share the %lld columns of a spectrum; start at most %lld", size,
                          (long long)bins, (long long)bins);
     v->strip = tess_tensor_2d(TESS_F32, 1, rows, width, channels);

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "job/reconstruct/problem_read.h"
 #include "job/reconstruct/values.h"
+#include "physics/by_views.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -151,6 +152,23 @@ int64_t tess_problem_own(const tess_problem *p)
                         : tess_share_rows(p->share, p->height);
 }
 
+int64_t tess_problem_view(const tess_problem *p, int rank)
+{
+    return p->count * rank / p->share->dist->size;
+}
+
+int64_t tess_problem_first_view(const tess_problem *p)
+{
+    return tess_share_many(p->share) ? tess_problem_view(p, p->share->dist->rank) : 0;
+}
+
+int64_t tess_problem_own_views(const tess_problem *p)
+{
+    return tess_share_many(p->share)
+               ? tess_problem_view(p, p->share->dist->rank + 1) - tess_problem_first_view(p)
+               : p->count;
+}
+
 /* Rejects options that this problem does not use, because the user expects them to change something. */
 static tess_status check_options(const tess_reconstruct_settings *s, tess_error *error)
 {
@@ -268,14 +286,17 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                  tess_operator **op, tess_error *error)
 {
     if (p->physics == TESS_PHYSICS_RADON) {
+        const int64_t first = tess_problem_first_view(p);
         const tess_radon_settings scan = {.size = p->width + 2 * p->margin[1],
-                                          .views = p->count,
+                                          .views = tess_problem_own_views(p),
+                                          .all_views = p->count,
                                           .columns = p->columns,
-                                          .angles = p->angles,
-                                          .centres = p->centres,
+                                          .angles = p->angles + first,
+                                          .centres = p->centres ? p->centres + first : NULL,
                                           .circle = p->circle,
                                           .corners = true};
-        return tess_radon_create_scan(device, &scan, op, error);
+        TESS_TRY(tess_radon_create_scan(device, &scan, op, error));
+        return tess_share_many(p->share) ? tess_by_views_create(*op, p->share, op, error) : TESS_OK;
     }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
@@ -286,7 +307,10 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                          .views = p->count,
                                          .rows = p->rows,
                                          .columns = p->columns,
-                                         .vectors = p->vectors};
+                                         .vectors = p->vectors,
+                                         .share = p->share};
+        if (tess_share_many(p->share))
+            return tess_rays_create_shared(device, &rays, op, error);
         return slab_bytes ? tess_rays_create_slabs(device, &rays, slab_bytes, op, error)
                           : tess_rays_create(device, &rays, op, error);
     }

@@ -147,6 +147,11 @@ int64_t tess_problem_rows(const tess_problem *problem);
 /* The rows of these that this rank has: the first one, and their number. */
 int64_t tess_problem_first(const tess_problem *problem);
 int64_t tess_problem_own(const tess_problem *problem);
+/* The views of a scan that a rank has. */
+int64_t tess_problem_view(const tess_problem *problem,
+                          int rank); /* the first one, or for the number of ranks: the end */
+int64_t tess_problem_first_view(const tess_problem *problem);
+int64_t tess_problem_own_views(const tess_problem *problem);
 bool tess_problem_has_truth(const tess_problem *problem);
 /* Value in the measurement's file that is 1 in the solver. */
 double tess_problem_measured_unit(const tess_problem *problem);

@@ -25,7 +25,8 @@ static void add_noise_slice(void *arg, int64_t slice, int thread)
     /* Each blur has its own random numbers; the views of a scan are one measurement. A rank has rows of each blur. */
     const bool blur = p->physics == TESS_PHYSICS_BLUR;
     const int64_t each = blur ? tess_problem_own(p) * tess_problem_row(p) : INT64_MAX,
-                  before = blur ? tess_problem_first(p) * tess_problem_row(p) : 0;
+                  before = blur ? tess_problem_first(p) * tess_problem_row(p)
+                                : tess_problem_first_view(p) * p->rows * p->columns;
     float draws[TESS_PIECE / SLICES];
     int64_t at = slice * (TESS_PIECE / SLICES);
     const int64_t end = tess_min_i64(n->count, at + TESS_PIECE / SLICES);

@@ -18,6 +18,8 @@ static const double FIRST = 1.5, MOST = 0.4;
 
 void tess_recipe_set_filter(const tess_problem *p, tess_operator *op, tess_filter filter)
 {
+    if (op->inner)
+        op = op->inner;
     (p->physics == TESS_PHYSICS_CONE ? tess_rays_set_filter : tess_radon_set_filter)(op, filter);
 }
 

@@ -12,7 +12,7 @@ bool tess_output_holds_values(const char *path);
 /* The rows of an output file. If ranks share the image, the one that owns a row takes it from its memory and sends it to
  * rank 0, which completes and writes it. */
 typedef struct row_kind {
-    int64_t (*row)(const tess_outputs *o, int64_t y); /* of the image, whose owner has it */
+    int (*owner)(const tess_outputs *o, int64_t y); /* its rank */
     tess_status (*take)(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
                         tess_error *error);
     void (*complete)(const tess_outputs *o, float *values);

@@ -5,7 +5,7 @@
 #include "job/reconstruct/reconstruct_output_impl.h"
 #include "tensor/samples.h"
 
-static int owner_of(const tess_problem *p, int64_t row)
+static int owner_of_row(const tess_problem *p, int64_t row)
 {
     const int64_t unit = p->depth > 1 ? row / p->height : row;
     int rank = 0;
@@ -40,7 +40,7 @@ tess_status tess_output_rows(const tess_outputs *o, tess_workspace *w, tess_writ
     float *const *rows = w->host.rows;
     tess_status status = TESS_OK;
     for (int64_t y = 0; y < info->height && (many || status == TESS_OK); y++) {
-        const int owner = owner_of(p, kind->row(o, y));
+        const int owner = kind->owner(o, y);
         tess_error why;
         tess_status one = rank == owner ? kind->take(o, w, y, rows[0], &why) : TESS_OK;
         tess_error lost;
@@ -89,6 +89,11 @@ static int64_t result_samples(const tess_outputs *o)
     return tess_output_is_npy(o->result) ? all.width * all.channels : tess_problem_row(o->problem);
 }
 
+static int owner_of_result(const tess_outputs *o, int64_t y)
+{
+    return owner_of_row(o->problem, result_row(o, y));
+}
+
 static tess_status take_result(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
                                tess_error *error)
 {
@@ -101,9 +106,16 @@ static void complete_result(const tess_outputs *o, float *values)
     clamp(o->problem, result_samples(o), !tess_output_holds_values(o->result), values);
 }
 
-static int64_t measurement_row(const tess_outputs *o, int64_t y)
+/* Rows of all blurs, or views. */
+static int owner_of_measurement(const tess_outputs *o, int64_t y)
 {
-    return o->problem->physics == TESS_PHYSICS_BLUR ? y % o->problem->height : 0;
+    const tess_problem *p = o->problem;
+    int rank = 0;
+    if (p->physics == TESS_PHYSICS_BLUR)
+        return owner_of_row(p, y % p->height);
+    while (tess_share_many(p->share) && y >= tess_problem_view(p, rank + 1))
+        rank++;
+    return rank;
 }
 
 static tess_status take_measurement(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
@@ -115,6 +127,8 @@ static tess_status take_measurement(const tess_outputs *o, tess_workspace *w, in
     const int64_t samples = m.width * m.channels;
     if (p->physics == TESS_PHYSICS_BLUR) /* a rank has the same rows of each blur */
         y = y / p->height * tess_problem_own(p) + y % p->height - tess_problem_first(p);
+    else
+        y -= tess_problem_first_view(p);
     device->memory->copy(device, values, (const float *)w->measurement.data + y * samples,
                          (size_t)samples * sizeof *values, NULL);
     return device->streams->sync(device, NULL, error);
@@ -131,6 +145,11 @@ static void complete_measurement(const tess_outputs *o, float *values)
 static int64_t side_row(const tess_outputs *o, int64_t y)
 {
     return middle(o->problem) + y;
+}
+
+static int owner_of_side(const tess_outputs *o, int64_t y)
+{
+    return owner_of_row(o->problem, side_row(o, y));
 }
 
 /* From one picture to the next. */
@@ -161,6 +180,6 @@ static void complete_side(const tess_outputs *o, float *values)
           values);
 }
 
-const tess_row_kind tess_result_rows = {result_row, take_result, complete_result},
-                    tess_measurement_rows = {measurement_row, take_measurement, complete_measurement},
-                    tess_side_rows = {side_row, take_side, complete_side};
+const tess_row_kind tess_result_rows = {owner_of_result, take_result, complete_result},
+                    tess_measurement_rows = {owner_of_measurement, take_measurement, complete_measurement},
+                    tess_side_rows = {owner_of_side, take_side, complete_side};

@@ -16,9 +16,14 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
     if (!p->synthetic)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured data yet; %s", p->name,
                          ONCE);
-    if (p->physics != TESS_PHYSICS_BLUR)
-        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks can share deblur only, so far; %s", p->name,
-                         ONCE);
+    if (p->physics != TESS_PHYSICS_BLUR && dist->size > p->count)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%d ranks are too many for %lld views, which they share; start at most %lld",
+                         dist->size, (long long)p->count, (long long)p->count);
+    if (p->depth > 1 && dist->size > p->depth)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%d ranks are too many for a volume of %lld slices; start at most %lld", dist->size,
+                         (long long)p->depth, (long long)p->depth);
     if (p->depth == 1 && s->tile_height != 0)
         return tess_fail(error, TESS_BAD_OPTION, "`tile`: each rank has a strip of the image; leave it out");
     return TESS_OK;
@@ -37,7 +42,7 @@ static tess_status divide_rows(tess_share *share, int64_t height, const tess_pri
                   size = share->dist->size;
     if (size > steps)
         return tess_fail(
-            error, TESS_BAD_OPTION,
+            error, TESS_UNSUPPORTED,
             "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
             "of them or more; start at most %lld",
             (long long)size, (long long)height, (long long)step, (long long)steps);
@@ -55,25 +60,35 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
     if (prior->engine->separate_memory)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
+    if (prior->model->model.volume)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s is a 3-D network, whose volumes ranks cannot share yet; use `prior` slices, or %s",
+            prior->model->path, ONCE);
     const size_t size = (size_t)parts->share.dist->size;
     parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
     parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
     if (!parts->share.from || !parts->ranks)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
-    return divide_rows(&parts->share, p->height, prior, error);
+    for (size_t r = 0; r <= size && p->depth > 1; r++)
+        parts->share.from[r] = p->depth * (int64_t)r / (int64_t)size;
+    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p->height, prior, error);
 }
 
-static void say_shared(tess_parts *parts)
+static void say_shared(tess_parts *parts, const tess_problem *p)
 {
+    static const char *const ways[] = {
+        [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
+        [TESS_PHYSICS_RADON] = "the views, each onto the gathered image, which is small beside the network",
+        [TESS_PHYSICS_CONE] =
+            "the views, onto which each projects its slab, so that none gathers the volume"};
     const int size = parts->share.dist->size;
     int64_t most = 0;
     for (int r = 0; r < size; r++)
         most = tess_max_i64(most, parts->ranks[r].count);
-    snprintf(
-        parts->reason, sizeof parts->reason,
-        "%d ranks have strips of at most %lld rows, and share the spectrum by its columns, because the data "
-        "step divides by it",
-        size, (long long)most);
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, and share %s", size,
+             p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+             ways[p->physics]);
 }
 
 /* Rank 0 decides, so that all divide alike whatever kernels they have. */
@@ -91,7 +106,7 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
         parts->ranks[r].first = parts->share.from[r];
         parts->ranks[r].count = parts->share.from[r + 1] - parts->share.from[r];
     }
-    say_shared(parts);
+    say_shared(parts, p);
     return TESS_OK;
 }
 
