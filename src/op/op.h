@@ -86,7 +86,7 @@ typedef struct tess_op_filter {
 
 /* Geometry of rays. The table of views is in the buffers' `weights`, fp64, as physics/ makes it.
  *
- * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,columns,1), defined as `Radon` in physics/radon.h. Table:
+ * PARALLEL_2D: image (1,1,N,N,1), of which a backprojection may compute only some rows, from `first` on; views (1,1,views,columns,1), defined as `Radon` in physics/radon.h. Table:
  * cos, sin, and the detector position of the image centre, in columns.
  *
  * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views
@@ -102,7 +102,7 @@ typedef struct tess_op_rays {
     double spacing;
     bool circle;   /* PARALLEL_2D: pixels outside the inscribed circle are zero */
     int64_t along; /* PARALLEL_2D: samples along a ray; 0: the number of image rows */
-    /* 3-D: the volume may be a slab, slices [first, first + d) of `depth`; depth 0: the whole volume. */
+    /* PARALLEL_2D: see above. 3-D: the volume may be a slab, slices [first, first + d) of `depth`; depth 0: the whole volume. */
     int64_t first, depth;
     bool accumulate; /* 3-D: adds to the contents of `out` */
     double scale;    /* RAY_SPREAD: factor of the sum */

@@ -5,7 +5,6 @@
 #include "base/checked.h"
 #include "job/reconstruct/problem_read.h"
 #include "job/reconstruct/values.h"
-#include "physics/by_views.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -286,17 +285,16 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                  tess_operator **op, tess_error *error)
 {
     if (p->physics == TESS_PHYSICS_RADON) {
-        const int64_t first = tess_problem_first_view(p);
         const tess_radon_settings scan = {.size = p->width + 2 * p->margin[1],
-                                          .views = tess_problem_own_views(p),
-                                          .all_views = p->count,
+                                          .views = p->count,
                                           .columns = p->columns,
-                                          .angles = p->angles + first,
-                                          .centres = p->centres ? p->centres + first : NULL,
+                                          .angles = p->angles,
+                                          .centres = p->centres,
                                           .circle = p->circle,
-                                          .corners = true};
-        TESS_TRY(tess_radon_create_scan(device, &scan, op, error));
-        return tess_share_many(p->share) ? tess_by_views_create(*op, p->share, op, error) : TESS_OK;
+                                          .corners = true,
+                                          .share = p->share};
+        return tess_share_many(p->share) ? tess_radon_create_shared(device, &scan, op, error)
+                                         : tess_radon_create_scan(device, &scan, op, error);
     }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,

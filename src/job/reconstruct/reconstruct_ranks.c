@@ -79,7 +79,8 @@ static void say_shared(tess_parts *parts, const tess_problem *p)
 {
     static const char *const ways[] = {
         [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
-        [TESS_PHYSICS_RADON] = "the views, each onto the gathered image, which is small beside the network",
+        [TESS_PHYSICS_RADON] =
+            "the views; image and views are gathered to compute, and small beside the network",
         [TESS_PHYSICS_CONE] =
             "the views, onto which each projects its slab, so that none gathers the volume"};
     const int size = parts->share.dist->size;
