@@ -81,7 +81,7 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
         device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
     }
-    if (f->holes && bad.nan + bad.infinite == is->height * samples)
+    if (f->holes && bad.nan + bad.infinite == (end - f->first) * samples)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
                          f->path);
@@ -107,30 +107,30 @@ static void rows_of_truth(const tess_problem *p, int64_t *first, int64_t *count)
     *count = tess_problem_own(p) + tess_judge_above(p);
 }
 
-static tess_resize resize_of(const tess_problem *p)
+static tess_bicubic resize_of(const tess_problem *p)
 {
-    tess_resize resize = {.from_height = p->image_height,
-                          .from_width = p->image_width,
-                          .channels = p->channels,
-                          .height = p->height,
-                          .width = p->width};
+    tess_bicubic resize = {.from_height = p->image_height,
+                           .from_width = p->image_width,
+                           .channels = p->channels,
+                           .height = p->height,
+                           .width = p->width};
     rows_of_truth(p, &resize.first, &resize.rows);
     return resize;
 }
 
 size_t tess_problem_resize_bytes(const tess_problem *p)
 {
-    const tess_resize resize = resize_of(p);
+    const tess_bicubic resize = resize_of(p);
     int64_t first, count;
     if (!p->resized)
         return 0;
-    tess_resize_source(&resize, &first, &count);
+    tess_bicubic_source(&resize, &first, &count);
     return (size_t)(count * p->image_width * p->channels) * sizeof(float);
 }
 
 static tess_status read_resized(const tess_problem *p, tess_workspace *w, float *truth, tess_error *error)
 {
-    const tess_resize resize = resize_of(p);
+    const tess_bicubic resize = resize_of(p);
     tess_block own = {0};
     TESS_TRY(tess_block_alloc(p->memory, &own, TESS_MEM_HOST, tess_problem_resize_bytes(p), error));
     file_rows file = {.problem = p,
@@ -138,7 +138,7 @@ static tess_status read_resized(const tess_problem *p, tess_workspace *w, float 
                       .path = p->image,
                       .extent = {p->image_height, p->image_width, p->channels},
                       .to = own.data};
-    tess_resize_source(&resize, &file.first, &file.count);
+    tess_bicubic_source(&resize, &file.first, &file.count);
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)
         tess_resize_bicubic(&resize, own.data, truth);
@@ -189,8 +189,8 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
                                 .to = truth,
                                 .numbers = truth_is_numbers(p),
                                 .holes = !p->image,
-                                .first = first,
-                                .count = p->depth > 1 ? 0 : rows};
+                                .first = p->depth > 1 ? first / p->height : first,
+                                .count = p->depth > 1 ? rows / p->height : rows};
         TESS_TRY(read_file(&file, error));
         find_peak(host, count);
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
@@ -237,6 +237,9 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
         seen = target->workspace->host.rows[0];
         tess_detector_resample(target->resampler, view, values, seen);
     }
+    view -= tess_problem_first_view(p);
+    if (view < 0 || view >= tess_problem_own_views(p))
+        return TESS_OK; /* another rank's */
     device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, seen,
                          (size_t)samples * sizeof *seen, NULL);
     return device->streams->sync(device, NULL, error);

@@ -56,7 +56,6 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_reconstruct_check(s, error));
     TESS_TRY(tess_problem_describe(&context->memory, s, &job->problem, error));
-    TESS_TRY(tess_parts_check(context->dist, s, &job->problem, error));
     TESS_TRY(tess_detector_grid_choose(&job->problem, error));
     const tess_problem *p = &job->problem;
     if (p->detector_grid)
@@ -71,7 +70,8 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
             "%s: its integers are taken as line integrals; raw counts need \"flat\" (and \"dark\") in %s",
             p->measurement, p->name);
     TESS_TRY(check_record(p, &s->common, error));
-    return tess_recipe_of(s, &job->problem, &job->recipe, error);
+    TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
+    return tess_parts_check(context->dist, s, p, &job->recipe, error);
 }
 
 static tess_status check_files(const tess_reconstruct_job *job, tess_error *error)

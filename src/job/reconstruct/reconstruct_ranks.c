@@ -1,21 +1,45 @@
+#define _POSIX_C_SOURCE 200809L
 #include "job/reconstruct/reconstruct_ranks.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <sys/stat.h>
 
 #include "base/checked.h"
+#include "job/reconstruct/problem_data.h"
+#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_quality.h"
 
 static const char ONCE[] = "start it once, without mpirun or srun";
 
+/* What is estimated from measurements is estimated from all of them, and a rank has a part. */
+static tess_status check_measured(const tess_problem *p, const tess_recipe *recipe, tess_error *error)
+{
+    if (p->synthetic)
+        return TESS_OK;
+    if (p->physics == TESS_PHYSICS_BLUR)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured blurs yet; %s", p->name,
+                         ONCE);
+    if (p->range_from == TESS_RANGE_FROM_DATA || tess_problem_noise_unknown(p, recipe))
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: ranks cannot estimate the range and the noise of a scan yet; give \"range\" and "
+            "\"noise\", or %s",
+            p->name, ONCE);
+    if (tess_problem_enlarged(p))
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: rays outside of the image see something, so more is computed than is shown, which "
+            "ranks cannot share yet; give a larger size, or %s",
+            p->name, ONCE);
+    return TESS_OK;
+}
+
 tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *s, const tess_problem *p,
-                             tess_error *error)
+                             const tess_recipe *recipe, tess_error *error)
 {
     if (dist->size == 1)
         return TESS_OK;
-    if (!p->synthetic)
-        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured data yet; %s", p->name,
-                         ONCE);
+    TESS_TRY(check_measured(p, recipe, error));
     if (p->physics != TESS_PHYSICS_BLUR && dist->size > p->count)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%d ranks are too many for %lld views, which they share; start at most %lld",
@@ -52,6 +76,28 @@ static tess_status divide_rows(tess_share *share, int64_t height, const tess_pri
         share->from[r] = (each * r + tess_min_i64(longer, r)) * step;
     share->from[size] = height;
     return TESS_OK;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3u; /* FNV-1a */
+    return hash;
+}
+
+/* Of what a rank has found out about its inputs. */
+static uint64_t hash_of(const tess_problem *p)
+{
+    const char *const files[] = {p->name, p->image, p->truth, p->measurement, p->geometry, p->flat, p->dark};
+    const int64_t numbers[] = {p->depth, p->height, p->width, p->channels, p->rows, p->columns, p->count};
+    uint64_t hash = mix(0xcbf29ce484222325u, numbers, sizeof numbers);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct stat about;
+        const int64_t bytes = files[i] && stat(files[i], &about) == 0 ? (int64_t)about.st_size : -1;
+        hash = mix(hash, &bytes, sizeof bytes);
+    }
+    return hash;
 }
 
 static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
@@ -100,6 +146,7 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
     parts->share.dist = dist;
     if (dist->size == 1)
         return TESS_OK;
+    TESS_TRY(tess_engine_same_inputs(prior->engine, hash_of(p), error));
     TESS_TRY(tess_dist_agree(dist, divide(parts, p, prior, error), error));
     TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
                                  ((size_t)dist->size + 1) * sizeof *parts->share.from, error));

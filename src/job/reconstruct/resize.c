@@ -34,16 +34,16 @@ static taps taps_of(int64_t index, int64_t from, int64_t to)
     return k;
 }
 
-void tess_resize_source(const tess_resize *r, int64_t *first, int64_t *count)
+void tess_bicubic_source(const tess_bicubic *r, int64_t *first, int64_t *count)
 {
     *first = taps_of(r->first, r->from_height, r->height).at[0];
     *count = taps_of(r->first + r->rows - 1, r->from_height, r->height).at[TAPS - 1] + 1 - *first;
 }
 
-void tess_resize_bicubic(const tess_resize *r, const float *from, float *to)
+void tess_resize_bicubic(const tess_bicubic *r, const float *from, float *to)
 {
     int64_t source, count;
-    tess_resize_source(r, &source, &count);
+    tess_bicubic_source(r, &source, &count);
     for (int64_t y = r->first; y < r->first + r->rows; y++) {
         const taps rows = taps_of(y, r->from_height, r->height);
         for (int64_t x = 0; x < r->width; x++) {
