@@ -19,14 +19,14 @@
 
 typedef struct tess_radon_settings {
     int64_t size, views;
-    int64_t
-        all_views; /* of the scan that these are a part of, for the factor of the inverse; 0: they are all */
     int64_t columns;      /* of the detector; 0: as many as the image has */
     const double *angles; /* degrees */
     /* `a` of each view, in columns from the middle of the first; NULL: (columns - 1) / 2 */
     const double *centres;
     bool circle;  /* the image is zero outside the inscribed circle */
     bool corners; /* without the circle, rays extend to the corners; otherwise they have `size` samples */
+    /* of the scan that these views are a part of, for the factor of the inverse; 0: they are all */
+    int64_t all_views;
     tess_share *share; /* only for tess_radon_create_shared */
 } tess_radon_settings;
 

@@ -167,7 +167,7 @@ def measured(bench, launcher, program):
     z, y, x = np.meshgrid(np.arange(15) - 7, np.arange(20) - 9.5, np.arange(22) - 10.5, indexing="ij")
     for name, array in (("views", views), ("vectors", vectors), ("truth", (x * x + y * y + z * z <= 36) * 1.0)):
         np.save(bench.path(f"{name}.npy"), array.astype(np.float64 if name == "vectors" else np.float32))
-    cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.02}
+    cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.2}
     for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (2, 5))):
         file = bench.path(f"{name}.json")
         file.write_text(json.dumps(problem))

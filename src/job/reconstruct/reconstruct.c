@@ -230,6 +230,8 @@ static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *co
 {
     TESS_TRY(tess_reconstruct_describe(job, context, error));
     TESS_TRY(tess_share_agree(job->problem.share, plan(job, error), error));
+    if (tess_prior_in_strips(&job->prior)) /* that a strip is not cut says nothing */
+        snprintf(job->prior.choice.reason, sizeof job->prior.choice.reason, "%s", job->parts.reason);
     return tess_parts_share_plan(&job->parts, &job->budget, error);
 }
 
