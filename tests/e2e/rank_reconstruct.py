@@ -70,6 +70,8 @@ class Job:
         bench.check(record["plan"]["peak_bytes"]["total"] == max(p["planned_bytes"] for p in parts) == record["measured"]["peak_bytes"]["total"],
                     f"{ranks} ranks: {self.name}: the most of all: {record['plan']} {record['measured']}")
         bench.check(own["parts_reason"].startswith(f"{ranks} ranks have "), f"{ranks} ranks: reason: {own}")
+        for key in ("range", "noise", "noise_estimate", "sigma", "step"):
+            bench.check(np.allclose(own.get(key, 0), alone.get(key, 0), rtol=1e-5), f"{ranks} ranks: {self.name}: {key} {own.get(key)} {alone.get(key)}")
         bench.check(not leftovers(bench.folder), f"{ranks} ranks: {self.name}: no temporary files")
         return record
 
@@ -168,7 +170,9 @@ def measured(bench, launcher, program):
     for name, array in (("views", views), ("vectors", vectors), ("truth", (x * x + y * y + z * z <= 36) * 1.0)):
         np.save(bench.path(f"{name}.npy"), array.astype(np.float64 if name == "vectors" else np.float32))
     cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.2}
-    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (2, 5))):
+    estimated = [{k: v for k, v in problem.items() if k not in ("range", "noise")} for problem in (sinogram, cube)]
+    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("estimated", estimated[0], 0, (3,)),
+                                         ("estimated_cube", estimated[1], 1e-4, (2, 3))):
         file = bench.path(f"{name}.json")
         file.write_text(json.dumps(problem))
         one = Job(bench, launcher, program, file, "--iterations", "2", close=close)

@@ -81,7 +81,8 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
         device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
     }
-    if (f->holes && bad.nan + bad.infinite == (end - f->first) * samples)
+    const bool all = !tess_share_many(p->share); /* a rank's part may be a hole */
+    if (f->holes && all && bad.nan + bad.infinite == is->height * samples)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
                          f->path);
@@ -146,12 +147,15 @@ static tess_status read_resized(const tess_problem *p, tess_workspace *w, float 
     return status;
 }
 
-static void find_peak(tess_host_part *host, int64_t count)
+static tess_status find_peak(const tess_problem *p, tess_host_part *host, int64_t count, tess_error *error)
 {
     float peak = 0;
     for (int64_t i = 0; i < count; i++)
         peak = fmaxf(peak, host->truth[i]);
-    host->truth_peak = peak > 0 ? peak : 1;
+    double most = (double)peak;
+    TESS_TRY(tess_share_add(p->share, TESS_SHARE_MOST, &most, error));
+    host->truth_peak = most > 0 ? (float)most : 1;
+    return TESS_OK;
 }
 
 static void scale_truth(tess_host_part *host, int64_t count, float factor)
@@ -191,8 +195,8 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
                                 .holes = !p->image,
                                 .first = p->depth > 1 ? first / p->height : first,
                                 .count = p->depth > 1 ? rows / p->height : rows};
-        TESS_TRY(read_file(&file, error));
-        find_peak(host, count);
+        TESS_TRY(tess_share_agree(p->share, read_file(&file, error), error));
+        TESS_TRY(find_peak(p, host, count, error));
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
             scale_truth(host, count, (float)p->unit); /* floats of [0, 1] compared with integers */
         return TESS_OK;

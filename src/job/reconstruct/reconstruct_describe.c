@@ -71,7 +71,7 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
             p->measurement, p->name);
     TESS_TRY(check_record(p, &s->common, error));
     TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    return tess_parts_check(context->dist, s, p, &job->recipe, error);
+    return tess_parts_check(context->dist, s, p, error);
 }
 
 static tess_status check_files(const tess_reconstruct_job *job, tess_error *error)

@@ -6,25 +6,17 @@
 
 #include "base/checked.h"
 #include "job/reconstruct/problem_data.h"
-#include "job/reconstruct/problem_scan.h"
 #include "job/reconstruct/reconstruct_quality.h"
 
 static const char ONCE[] = "start it once, without mpirun or srun";
 
-/* What is estimated from measurements is estimated from all of them, and a rank has a part. */
-static tess_status check_measured(const tess_problem *p, const tess_recipe *recipe, tess_error *error)
+static tess_status check_measured(const tess_problem *p, tess_error *error)
 {
     if (p->synthetic)
         return TESS_OK;
     if (p->physics == TESS_PHYSICS_BLUR)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured blurs yet; %s", p->name,
                          ONCE);
-    if (p->range_from == TESS_RANGE_FROM_DATA || tess_problem_noise_unknown(p, recipe))
-        return tess_fail(
-            error, TESS_UNSUPPORTED,
-            "%s: ranks cannot estimate the range and the noise of a scan yet; give \"range\" and "
-            "\"noise\", or %s",
-            p->name, ONCE);
     if (tess_problem_enlarged(p))
         return tess_fail(
             error, TESS_UNSUPPORTED,
@@ -35,11 +27,11 @@ static tess_status check_measured(const tess_problem *p, const tess_recipe *reci
 }
 
 tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *s, const tess_problem *p,
-                             const tess_recipe *recipe, tess_error *error)
+                             tess_error *error)
 {
     if (dist->size == 1)
         return TESS_OK;
-    TESS_TRY(check_measured(p, recipe, error));
+    TESS_TRY(check_measured(p, error));
     if (p->physics != TESS_PHYSICS_BLUR && dist->size > p->count)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%d ranks are too many for %lld views, which they share; start at most %lld",

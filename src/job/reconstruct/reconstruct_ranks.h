@@ -21,8 +21,7 @@ typedef struct tess_parts {
 
 /* Refuses what ranks cannot share. The same on all of them. */
 tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *settings,
-                             const tess_problem *problem, const tess_recipe *recipe,
-                             tess_error *error) TESS_MUST_CHECK;
+                             const tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 /* Collective, when the network is known: divides the image. Does nothing alone. */
 tess_status tess_parts_divide(tess_parts *parts, const tess_problem *problem, const tess_prior *prior,
                               tess_error *error) TESS_MUST_CHECK;
