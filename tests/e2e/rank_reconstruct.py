@@ -140,7 +140,7 @@ def tomo3d(bench, launcher, program):
     def job(*words, close=CLOSE):
         return Job(bench, launcher, program, "tomo3d", "--angles", "11", *words, close=close)
 
-    one = job("--size", "22", "--iterations", "2")
+    one = job("--size", "16", "--iterations", "2")
     for ranks in (2, 3, 4, 6, 7):
         one.check(ranks)
     job("--size", "16", "--iterations", "2", "--init", "adjoint", "--inner", "3", "--tile", "16").check(3)
