@@ -119,6 +119,17 @@ static bool same_penalty(const tess_op_penalty *a, const tess_op_penalty *b)
            same_softmax(&a->softmax, &b->softmax);
 }
 
+static bool same_fft(const tess_op_fft *a, const tess_op_fft *b)
+{
+    return a->inverse == b->inverse && a->rows_only == b->rows_only && a->columns_only == b->columns_only &&
+           a->rows == b->rows;
+}
+
+static bool same_spectrum(const tess_op_spectrum *a, const tess_op_spectrum *b)
+{
+    return a->complex_factor == b->complex_factor && a->conjugate == b->conjugate;
+}
+
 /* Compares members, not bytes: the padding between members is undefined. The switch lists every kind, so that
  * the compiler reports a missing one. */
 static bool same_attributes(const tess_op *a, const tess_op *b)
@@ -130,10 +141,11 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_COMBINE:
         return same_combine(&a->combine, &b->combine);
     case TESS_OP_FFT:
-        return a->fft.inverse == b->fft.inverse && a->fft.rows_only == b->fft.rows_only;
+        return same_fft(&a->fft, &b->fft);
     case TESS_OP_SPECTRUM:
-        return a->spectrum.complex_factor == b->spectrum.complex_factor &&
-               a->spectrum.conjugate == b->spectrum.conjugate;
+        return same_spectrum(&a->spectrum, &b->spectrum);
+    case TESS_OP_FILTER:
+        return a->filter.product_only == b->filter.product_only;
     case TESS_OP_PROJECT:
     case TESS_OP_BACKPROJECT:
     case TESS_OP_RAY_COSINE:
@@ -189,7 +201,6 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_CONCAT:
     case TESS_OP_BATCH_NORM:
     case TESS_OP_DOT:
-    case TESS_OP_FILTER:
     case TESS_OP_ACTIVATE_GRAD:
     case TESS_OP_POOL_GRAD:
     case TESS_OP_UPSAMPLE_GRAD:

@@ -58,9 +58,13 @@ typedef struct tess_op_combine {
 
 /* Transforms each channel of each image, over height and width or over the width alone. A spectrum has w / 2 +
  * 1 columns and 2 c channels: channel i is (2 i, 2 i + 1) = (re, im). The inverse is divided by the number of
- * pixels and may overwrite its input. Every size must be fast, primes included. */
+ * pixels and may overwrite its input. Every size must be fast, primes included.
+ *
+ * columns_only: the other half, for an image whose rows lie on several ranks. `in` and `out` are some columns of a
+ * spectrum, with all rows, in the same memory; they are transformed over the height and not divided by anything. */
 typedef struct tess_op_fft {
-    bool inverse, rows_only;
+    bool inverse, rows_only, columns_only;
+    int64_t rows; /* rows_only: the inverse is also divided by this number of rows; 0: it is not */
 } tess_op_fft;
 
 /* Elementwise product of spectra; with a real factor also of images. out may alias any input. in[1] is the
@@ -73,12 +77,16 @@ typedef struct tess_op_spectrum {
 /* FILTER: out = the inverse FFT of ((a + b S) X + c B) / (d + e S), over height and width. X is the FFT of
  * in[0]; S is in[1], real, shared by all channels and images; B is in[2], an optional spectrum. The five
  * factors change from call to call, so they are passed with the buffers. `out` may be `in`. The device keeps
- * the intermediate spectrum in its own layout. */
+ * the intermediate spectrum in its own layout. product_only: in[0] and out are spectra, in the same memory, and there are no
+ * transforms. */
 enum { TESS_FILTER_FACTORS = 5 };
+typedef struct tess_op_filter {
+    bool product_only;
+} tess_op_filter;
 
 /* Geometry of rays. The table of views is in the buffers' `weights`, fp64, as physics/ makes it.
  *
- * PARALLEL_2D: image (1,1,N,N,1), views (1,1,views,columns,1), defined as `Radon` in physics/radon.h. Table:
+ * PARALLEL_2D: image (1,1,N,N,1), of which a backprojection may compute only some rows, from `first` on; views (1,1,views,columns,1), defined as `Radon` in physics/radon.h. Table:
  * cos, sin, and the detector position of the image centre, in columns.
  *
  * PARALLEL_3D, CONE_3D: volume (1,D,H,W,1) centred on the origin, voxels of `spacing`; views
@@ -94,7 +102,7 @@ typedef struct tess_op_rays {
     double spacing;
     bool circle;   /* PARALLEL_2D: pixels outside the inscribed circle are zero */
     int64_t along; /* PARALLEL_2D: samples along a ray; 0: the number of image rows */
-    /* 3-D: the volume may be a slab, slices [first, first + d) of `depth`; depth 0: the whole volume. */
+    /* PARALLEL_2D: see above. 3-D: the volume may be a slab, slices [first, first + d) of `depth`; depth 0: the whole volume. */
     int64_t first, depth;
     bool accumulate; /* 3-D: adds to the contents of `out` */
     double scale;    /* RAY_SPREAD: factor of the sum */
@@ -223,6 +231,7 @@ typedef struct tess_op {
         tess_op_combine combine;
         tess_op_fft fft;
         tess_op_spectrum spectrum;
+        tess_op_filter filter;
         tess_op_rays rays;
         tess_op_side side;
         tess_op_group_norm group_norm;

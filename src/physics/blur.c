@@ -24,19 +24,50 @@ static void run(const tess_blur *b, int step, const tess_op_buffers *buffers, te
 /* Computes H_i in p->real; p->image holds the image of the kernel temporarily. */
 static void make_response(const tess_blur *b, int64_t i, const parts *p, tess_stream *stream)
 {
+    const void *response = p->response;
     tess_kernels_place(&b->kernels, b->held.data, i, p->image, stream);
-    run(b, BLUR_KERNEL_SPECTRUM,
-        &(tess_op_buffers){.in = {p->image}, .out = {p->response}, .workspace = p->workspace}, stream);
-    run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = {p->response}, .out = {p->real}}, stream);
+    if (tess_share_many(b->op.share))
+        response = tess_waves_there(&b->kernel_waves, p->image, p->workspace, stream);
+    else
+        run(b, BLUR_KERNEL_SPECTRUM,
+            &(tess_op_buffers){.in = {p->image}, .out = {p->response}, .workspace = p->workspace}, stream);
+    run(b, BLUR_KEEP_REAL, &(tess_op_buffers){.in = {response}, .out = {p->real}}, stream);
+}
+
+/* `in`: the image, S, B; see tess_op_filter. */
+static void filter(const tess_blur *b, const void *const in[3], const double factors[TESS_FILTER_FACTORS],
+                   void *out, void *workspace, tess_stream *stream)
+{
+    tess_op_buffers buffers = {
+        .in = {in[0], in[1], in[2]}, .out = {out}, .workspace = workspace, .factors = factors};
+    if (!tess_share_many(b->op.share)) {
+        run(b, BLUR_FILTER, &buffers, stream);
+        return;
+    }
+    buffers.in[0] = buffers.out[0] = tess_waves_there(&b->waves, in[0], workspace, stream);
+    run(b, BLUR_FILTER, &buffers, stream);
+    tess_waves_back(&b->waves, workspace, out, stream);
+}
+
+static void transform(const tess_blur *b, const void *image, void *spectrum, void *workspace,
+                      tess_stream *stream)
+{
+    size_t bytes = 0;
+    if (!tess_share_many(b->op.share)) {
+        run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = {image}, .out = {spectrum}, .workspace = workspace},
+            stream);
+        return;
+    }
+    const void *waves = tess_waves_there(&b->waves, image, workspace, stream);
+    if (tess_tensor_bytes(&b->waves.columns, &bytes)) /* it did when they were laid out */
+        b->op.device->memory->copy(b->op.device, spectrum, waves, bytes, stream);
 }
 
 /* Applies A_i, which is its own transpose. */
 static void apply(const tess_blur *b, const parts *p, const void *in, void *out, tess_stream *stream)
 {
     static const double factors[TESS_FILTER_FACTORS] = {0, 1, 0, 1, 0};
-    run(b, BLUR_FILTER,
-        &(tess_op_buffers){.in = {in, p->real}, .out = {out}, .workspace = p->workspace, .factors = factors},
-        stream);
+    filter(b, (const void *const[]){in, p->real, NULL}, factors, out, p->workspace, stream);
 }
 
 static int64_t image_floats(const tess_operator *op)
@@ -93,8 +124,7 @@ static void blur_absorb(tess_operator *op, const void *measurement, void *scratc
     void *data = (char *)b->held.data + b->data_at;
     correlate(b, measurement, data, &p, add_power, stream);
     run(b, BLUR_COPY, &(tess_op_buffers){.in = {data}, .out = {p.image}}, stream);
-    run(b, BLUR_TRANSFORM, &(tess_op_buffers){.in = {p.image}, .out = {data}, .workspace = p.workspace},
-        stream);
+    transform(b, p.image, data, p.workspace, stream);
 }
 
 static void blur_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
@@ -103,12 +133,8 @@ static void blur_step(tess_operator *op, const tess_normal_step *s, const void *
     const tess_blur *b = blur_of(op);
     const char *held = b->held.data;
     const double factors[TESS_FILTER_FACTORS] = {s->a, s->b, s->c, s->d, s->e};
-    run(b, BLUR_FILTER,
-        &(tess_op_buffers){.in = {image, held + b->power_at, held + b->data_at},
-                           .out = {out},
-                           .workspace = scratch,
-                           .factors = factors},
-        stream);
+    filter(b, (const void *const[]){image, held + b->power_at, held + b->data_at}, factors, out, scratch,
+           stream);
 }
 
 static float *blur_kernel(tess_operator *op, int64_t i, int64_t *floats)
@@ -123,6 +149,8 @@ static void blur_destroy(tess_operator *op)
         if (b->step[i])
             op->device->ops->release(op->device, b->step[i]);
     tess_kernels_close(&b->kernels);
+    tess_waves_close(&b->waves);
+    tess_waves_close(&b->kernel_waves);
     op->device->memory->free(op->device, &b->held);
     tess_small_free(b);
 }

@@ -6,7 +6,9 @@
  * irfft2((1 - s S) rfft2(x) + s B), and so on (see tess_normal_step). `absorb` computes S and B once. After that a
  * step costs one transform and one inverse per channel for any number of blurs, and the measurements may be released.
  * Only S, B and the small kernels are held; forward, adjoint and absorb compute the spectrum of a single kernel
- * again. `step` must not be called before `absorb`. */
+ * again. `step` must not be called before `absorb`.
+ *
+ * Ranks that share the image have a strip of its rows and of each measurement, and some columns of all spectra (waves.h). */
 #ifndef TESS_PHYSICS_BLUR_H
 #define TESS_PHYSICS_BLUR_H
 
@@ -17,6 +19,7 @@ typedef struct tess_blur_settings {
     int64_t count;
     const double *angles;             /* degrees */
     double sigma_rows, sigma_columns; /* at angle 0: along the height, along the width */
+    tess_share *share;                /* NULL: alone; must outlive the operator */
 } tess_blur_settings;
 
 /* Computes the operator's sizes and costs only; creates nothing that would have to be destroyed. */

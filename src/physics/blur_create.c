@@ -19,8 +19,9 @@ static tess_op combine(tess_tensor in, tess_tensor out, double a, int residuals)
 
 static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
 {
+    const bool many = tess_share_many(b->op.share);
     const tess_tensor image = b->op.image;
-    const int64_t h = image.h, bins = image.w / 2 + 1;
+    const int64_t h = many ? b->waves.columns.h : image.h, bins = many ? b->waves.columns.w : image.w / 2 + 1;
     const tess_tensor spectrum = tess_tensor_2d(TESS_F32, 1, h, bins, 2 * image.c),
                       one = tess_tensor_2d(TESS_F32, 1, h, image.w, 1),
                       response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
@@ -30,6 +31,10 @@ static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
     ops[BLUR_KEEP_REAL] = combine(tess_tensor_channels(response, 1), power, 1, 0);
     ops[BLUR_FILTER] = (tess_op){
         .kind = TESS_OP_FILTER, .outputs = 1, .in = {image, power, spectrum}, .out = {image}, .inputs = 3};
+    if (many) { /* a product in place */
+        ops[BLUR_FILTER].in[0] = ops[BLUR_FILTER].out[0] = spectrum;
+        ops[BLUR_FILTER].filter.product_only = true;
+    }
     ops[BLUR_TRANSFORM] =
         (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {image}, .out = {spectrum}};
     ops[BLUR_ADD] = combine(image, image, 1, 1);
@@ -41,6 +46,12 @@ static void describe(const tess_blur *b, tess_op ops[BLUR_STEPS])
     for (int i = 0; i < BLUR_STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
+}
+
+/* Ranks transform with `waves`. */
+static bool runs(const tess_blur *b, int step)
+{
+    return !tess_share_many(b->op.share) || (step != BLUR_KERNEL_SPECTRUM && step != BLUR_TRANSFORM);
 }
 
 /* Computes the layout of the memory and its size. */
@@ -55,6 +66,8 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
                          (long long)b->op.measurement.n, (long long)b->op.image.h, (long long)b->op.image.w);
     for (int i = 0; i < BLUR_STEPS; i++) {
         tess_op_needs needs;
+        if (!runs(b, i))
+            continue;
         TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
         workspace[i] = tess_align_size(needs.workspace, ALIGNMENT);
         plans += needs.held;
@@ -64,6 +77,13 @@ static tess_status lay_out(tess_blur *b, const tess_op ops[BLUR_STEPS], tess_err
     b->op.step_scratch_bytes = workspace[BLUR_FILTER];
     b->response_at = workspace[BLUR_KERNEL_SPECTRUM];
     b->real_at = b->response_at + response;
+    if (tess_share_many(b->op.share)) {
+        const size_t one = b->kernel_waves.scratch_bytes, colours = b->waves.scratch_bytes;
+        b->op.step_scratch_bytes = colours;
+        b->real_at = one > colours ? one : colours;
+        plans += b->waves.held_bytes + b->kernel_waves.held_bytes;
+        spectrum = spectrum > image ? spectrum : tess_align_size(image, ALIGNMENT); /* see blur_absorb */
+    }
     for (int i = 0; i < BLUR_STEPS; i++)
         b->real_at = workspace[i] > b->real_at ? workspace[i] : b->real_at;
     b->image_at = b->real_at + tess_align_size(response / 2, ALIGNMENT);
@@ -104,19 +124,27 @@ static tess_blur_kernel *kernels_of(const tess_blur_settings *s)
 static tess_status sketch(tess_blur *b, tess_device *device, const tess_blur_settings *s,
                           const tess_blur_kernel *list, tess_op ops[BLUR_STEPS], tess_error *error)
 {
-    const double pixels = (double)s->height * (double)s->width,
-                 transforms = (double)s->count * (double)(2 * s->channels + 1);
-    b->op =
-        (tess_operator){.table = &tess_blur_table,
-                        .device = device,
-                        .name = "blur",
-                        .image = tess_tensor_2d(TESS_F32, 1, s->height, s->width, s->channels),
-                        .measurement = tess_tensor_2d(TESS_F32, s->count, s->height, s->width, s->channels),
-                        .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
-                        .forward_bytes = transforms * 8 * sizeof(float) * pixels,
-                        /* Kernels are not negative and sum to 1, so |H| is largest at frequency 0. */
-                        .norm_squared = (double)s->count};
+    const bool many = tess_share_many(s->share);
+    const int64_t rows = tess_share_rows(s->share, s->height);
+    const double pixels = (double)s->height * (double)s->width, part = (double)rows / (double)s->height,
+                 transforms = part * (double)s->count * (double)(2 * s->channels + 1);
+    b->op = (tess_operator){.table = &tess_blur_table,
+                            .device = device,
+                            .name = "blur",
+                            .image = tess_tensor_2d(TESS_F32, 1, rows, s->width, s->channels),
+                            .measurement = tess_tensor_2d(TESS_F32, s->count, rows, s->width, s->channels),
+                            .share = s->share,
+                            .image_first = tess_share_first(s->share) * s->width * s->channels,
+                            .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
+                            .forward_bytes = transforms * 8 * sizeof(float) * pixels,
+                            /* Kernels are not negative and sum to 1, so |H| is largest at frequency 0. */
+                            .norm_squared = (double)s->count};
     tess_kernels_lay_out(&b->kernels, device, s->height, s->width, list, s->count);
+    if (many) {
+        tess_kernels_take_rows(&b->kernels, tess_share_first(s->share), rows);
+        TESS_TRY(tess_waves_lay_out(&b->waves, device, s->share, s->width, s->channels, error));
+        TESS_TRY(tess_waves_lay_out(&b->kernel_waves, device, s->share, s->width, 1, error));
+    }
     describe(b, ops);
     return lay_out(b, ops, error);
 }
@@ -126,7 +154,12 @@ static tess_status make(tess_blur *b, const tess_blur_kernel *list, const tess_o
 {
     tess_device *device = b->op.device;
     for (int i = 0; i < BLUR_STEPS; i++)
-        TESS_TRY(device->ops->prepare(device, &ops[i], &b->step[i], error));
+        if (runs(b, i))
+            TESS_TRY(device->ops->prepare(device, &ops[i], &b->step[i], error));
+    if (tess_share_many(b->op.share)) {
+        TESS_TRY(tess_waves_open(&b->waves, error));
+        TESS_TRY(tess_waves_open(&b->kernel_waves, error));
+    }
     TESS_TRY(device->memory->alloc(device, &b->held, TESS_MEM_WORKSPACE, b->held_bytes, error));
     return tess_kernels_open(&b->kernels, list, b->held.data, error);
 }

@@ -4,11 +4,12 @@
 
 #include "physics/blur.h"
 #include "physics/kernels.h"
+#include "physics/waves.h"
 
 enum {
     BLUR_KERNEL_SPECTRUM,
     BLUR_KEEP_REAL, /* of the kernel's spectrum, whose imaginary part is rounding error */
-    BLUR_FILTER,
+    BLUR_FILTER,    /* of ranks: only the product; they transform with `waves` and `kernel_waves` */
     BLUR_TRANSFORM,
     BLUR_ADD, /* image to image */
     BLUR_COPY,
@@ -23,7 +24,8 @@ typedef struct tess_blur {
     tess_prepared *step[BLUR_STEPS];
     tess_block held; /* kernels, S, B */
     tess_kernels kernels;
-    size_t power_at, data_at; /* S and B in `held` */
+    tess_waves waves, kernel_waves; /* only if ranks share the image */
+    size_t power_at, data_at;       /* S and B in `held` */
     size_t held_bytes;
     /* Offsets in scratch, which begins with the workspace; `step` needs only the workspace. The kernel's complex
      * spectrum shares the workspace when no op needs that much. */

@@ -162,19 +162,38 @@ tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *setti
     return TESS_OK;
 }
 
-tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *s, int64_t thickness, tess_error *error)
+static tess_status prepare_slab(tess_fdk *fdk, const tess_rays_settings *s, int64_t slab, int64_t first,
+                                int64_t slices, tess_error *error)
 {
-    tess_device *device = fdk->device;
-    fdk->slabs = tess_ceil_div(s->depth, thickness);
-    fdk->spread = tess_small_alloc((size_t)fdk->slabs * 2, sizeof *fdk->spread);
-    if (!fdk->spread)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld slabs", (long long)fdk->slabs);
-    for (int64_t i = 0; i < 2 * fdk->slabs; i++) {
-        const int64_t first = i / 2 * thickness;
-        const tess_op op = spread_op(fdk, s, first, tess_min_i64(thickness, s->depth - first), i % 2);
-        TESS_TRY(device->ops->prepare(device, &op, &fdk->spread[i], error));
+    for (int i = 0; i < 2; i++) {
+        const tess_op op = spread_op(fdk, s, first, slices, i);
+        TESS_TRY(fdk->device->ops->prepare(fdk->device, &op, &fdk->spread[2 * slab + i], error));
     }
     return TESS_OK;
+}
+
+static tess_status make_room(tess_fdk *fdk, int64_t slabs, tess_error *error)
+{
+    fdk->slabs = slabs;
+    fdk->spread = tess_small_alloc((size_t)slabs * 2, sizeof *fdk->spread);
+    return fdk->spread ? TESS_OK
+                       : tess_fail(error, TESS_NO_MEMORY, "no memory for %lld slabs", (long long)slabs);
+}
+
+tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *s, int64_t thickness, tess_error *error)
+{
+    TESS_TRY(make_room(fdk, tess_ceil_div(s->depth, thickness), error));
+    for (int64_t i = 0; i < fdk->slabs; i++)
+        TESS_TRY(
+            prepare_slab(fdk, s, i, i * thickness, tess_min_i64(thickness, s->depth - i * thickness), error));
+    return TESS_OK;
+}
+
+tess_status tess_fdk_take(tess_fdk *fdk, const tess_rays_settings *s, int64_t first, int64_t slices,
+                          tess_error *error)
+{
+    TESS_TRY(make_room(fdk, 1, error));
+    return prepare_slab(fdk, s, 0, first, slices, error);
 }
 
 void tess_fdk_destroy(tess_fdk *fdk)
@@ -202,27 +221,38 @@ size_t tess_fdk_held(const tess_fdk *fdk)
     return fdk->spectra.bytes;
 }
 
-void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const void *table,
-                  const void *measurement, void *volume, void *scratch, tess_stream *stream)
+void tess_fdk_filter(const tess_fdk *fdk, tess_filter filter, const void *vectors, const void *views,
+                     void *scratch, tess_stream *stream)
 {
-    tess_device *device = fdk->device;
     void *rows = scratch, *half = (char *)scratch + fdk->spectrum_at,
          *workspace = (char *)scratch + fdk->workspace_at;
     const float *window = (const float *)fdk->spectra.data + (filter == TESS_FILTER_HANN ? fdk->bins : 0);
+    const tess_op_buffers calls[STEPS] = {
+        [COSINE] = {.in = {views}, .out = {rows}, .weights = vectors, .workspace = workspace},
+        [TRANSFORM] = {.in = {rows}, .out = {half}, .workspace = workspace},
+        [FILTER] = {.in = {half, window}, .out = {half}, .workspace = workspace},
+        [BACK] = {.in = {half}, .out = {rows}, .workspace = workspace}};
+    for (int i = 0; i < STEPS; i++)
+        fdk->device->ops->run(fdk->device, fdk->step[i], &calls[i], stream);
+}
+
+void tess_fdk_spread(const tess_fdk *fdk, int64_t slab, bool add, const void *vectors, void *volume,
+                     void *scratch, tess_stream *stream)
+{
+    const tess_op_buffers spread = {.in = {scratch},
+                                    .out = {volume},
+                                    .weights = vectors,
+                                    .workspace = (char *)scratch + fdk->workspace_at};
+    fdk->device->ops->run(fdk->device, fdk->spread[2 * slab + add], &spread, stream);
+}
+
+void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const void *table,
+                  const void *measurement, void *volume, void *scratch, tess_stream *stream)
+{
     for (int64_t first = 0; first < fdk->views; first += fdk->chunk) {
         const double *vectors = (const double *)table + first * TESS_VIEW3_NUMBERS;
-        const tess_op_buffers calls[STEPS] = {
-            [COSINE] = {.in = {(const float *)measurement + first * fdk->pixels},
-                        .out = {rows},
-                        .weights = vectors,
-                        .workspace = workspace},
-            [TRANSFORM] = {.in = {rows}, .out = {half}, .workspace = workspace},
-            [FILTER] = {.in = {half, window}, .out = {half}, .workspace = workspace},
-            [BACK] = {.in = {half}, .out = {rows}, .workspace = workspace}};
-        const tess_op_buffers spread = {
-            .in = {rows}, .out = {volume}, .weights = vectors, .workspace = workspace};
-        for (int i = 0; i < STEPS; i++)
-            device->ops->run(device, fdk->step[i], &calls[i], stream);
-        device->ops->run(device, fdk->spread[2 * slab + (first > 0)], &spread, stream);
+        tess_fdk_filter(fdk, filter, vectors, (const float *)measurement + first * fdk->pixels, scratch,
+                        stream);
+        tess_fdk_spread(fdk, slab, first > 0, vectors, volume, scratch, stream);
     }
 }

@@ -16,6 +16,9 @@ tess_status tess_fdk_create(tess_device *device, const tess_rays_settings *setti
 /* Called once before it runs: the volume is processed in slabs of so many slices; the last one may be thinner. */
 tess_status tess_fdk_cut(tess_fdk *fdk, const tess_rays_settings *settings, int64_t thickness,
                          tess_error *error) TESS_MUST_CHECK;
+/* The same for one slab, of these slices. */
+tess_status tess_fdk_take(tess_fdk *fdk, const tess_rays_settings *settings, int64_t first, int64_t slices,
+                          tess_error *error) TESS_MUST_CHECK;
 void tess_fdk_destroy(tess_fdk *fdk);
 size_t tess_fdk_scratch(const tess_fdk *fdk);
 size_t tess_fdk_held(const tess_fdk *fdk);
@@ -23,5 +26,11 @@ size_t tess_fdk_held(const tess_fdk *fdk);
  * memory of host_alloc, because each value is read once. */
 void tess_fdk_run(const tess_fdk *fdk, int64_t slab, tess_filter filter, const void *table,
                   const void *measurement, void *volume, void *scratch, tess_stream *stream);
+/* Its two parts, for one chunk of views: filters them into rows at the beginning of the scratch; adds these to a slab, or
+ * replaces it. `vectors` and `views` begin with the chunk. */
+void tess_fdk_filter(const tess_fdk *fdk, tess_filter filter, const void *vectors, const void *views,
+                     void *scratch, tess_stream *stream);
+void tess_fdk_spread(const tess_fdk *fdk, int64_t slab, bool add, const void *vectors, void *volume,
+                     void *scratch, tess_stream *stream);
 
 #endif

@@ -79,8 +79,17 @@ void tess_kernels_lay_out(tess_kernels *k, tess_device *device, int64_t height, 
         rows = tess_max_i64(rows, tess_kernel_reach_rows(&list[i]));
         columns = tess_max_i64(columns, tess_kernel_reach_columns(&list[i]));
     }
-    *k = (tess_kernels){
-        .device = device, .count = count, .rows = side_of(height, rows), .columns = side_of(width, columns)};
+    *k = (tess_kernels){.device = device,
+                        .count = count,
+                        .rows = side_of(height, rows),
+                        .columns = side_of(width, columns),
+                        .own = height};
+}
+
+void tess_kernels_take_rows(tess_kernels *k, int64_t first, int64_t rows)
+{
+    k->first = first;
+    k->own = rows;
 }
 
 static int64_t floats_of(const tess_kernels *k)
@@ -169,7 +178,7 @@ static tess_status hold(const tess_kernels *k, const tess_blur_kernel *list, con
 tess_status tess_kernels_open(tess_kernels *k, const tess_blur_kernel *list, void *held, tess_error *error)
 {
     tess_device *device = k->device;
-    const tess_tensor image = tess_tensor_2d(TESS_F32, 1, k->rows.image, k->columns.image, 1);
+    const tess_tensor image = tess_tensor_2d(TESS_F32, 1, k->own, k->columns.image, 1);
     const tess_op clear = {.kind = TESS_OP_COMBINE,
                            .inputs = 1,
                            .outputs = 1,
@@ -181,7 +190,7 @@ tess_status tess_kernels_open(tess_kernels *k, const tess_blur_kernel *list, voi
     TESS_TRY(device->ops->prepare(device, &clear, &k->clear, error));
     for (int i = 0; i < 4; i++) {
         const tess_op place = quarter_of(k, i, &k->pieces[i]);
-        if (place.in[0].h > 0 && place.in[0].w > 0)
+        if (place.in[0].h > 0 && place.in[0].w > 0 && k->own == k->rows.image)
             TESS_TRY(device->ops->prepare(device, &place, &k->place[i], error));
     }
     tess_block block = {0};
@@ -207,10 +216,29 @@ float *tess_kernels_at(const tess_kernels *k, void *held, int64_t i, int64_t *fl
     return (float *)held + i * *floats;
 }
 
+/* The rows of a kernel that lie in these rows of the image: each begins at its centre and ends before it. */
+static void place_rows(const tess_kernels *k, const float *kernel, float *image, tess_stream *stream)
+{
+    const tess_kernel_side *rows = &k->rows, *columns = &k->columns;
+    const int64_t left = columns->origin, right = columns->length - left;
+    for (int64_t y = 0; y < rows->length; y++) {
+        const int64_t row = (y - rows->origin + rows->image) % rows->image - k->first;
+        const float *from = kernel + y * columns->length;
+        float *to = image + row * columns->image;
+        if (row < 0 || row >= k->own)
+            continue;
+        k->device->memory->copy(k->device, to, from + left, (size_t)right * sizeof *to, stream);
+        k->device->memory->copy(k->device, to + columns->image - left, from, (size_t)left * sizeof *to,
+                                stream);
+    }
+}
+
 void tess_kernels_place(const tess_kernels *k, const void *held, int64_t i, void *image, tess_stream *stream)
 {
     const float *kernel = (const float *)held + i * floats_of(k);
     k->device->ops->run(k->device, k->clear, &(tess_op_buffers){.in = {image}, .out = {image}}, stream);
+    if (k->own < k->rows.image)
+        place_rows(k, kernel, image, stream);
     for (int q = 0; q < 4; q++)
         if (k->place[q])
             k->device->ops->run(k->device, k->place[q],

@@ -28,6 +28,7 @@ typedef struct tess_kernels {
     tess_device *device;
     int64_t count;
     tess_kernel_side rows, columns;
+    int64_t first, own; /* only rows [first, first + own) of the image are there: all, or those of a rank */
     tess_kernel_piece pieces[4]; /* the quarters of a kernel, at the corners of the image */
     tess_prepared *clear, *place[4];
 } tess_kernels;
@@ -44,6 +45,8 @@ tess_status tess_kernel_check(const tess_blur_kernel *kernel, int64_t number,
 /* Computes sizes only; creates nothing. */
 void tess_kernels_lay_out(tess_kernels *kernels, tess_device *device, int64_t height, int64_t width,
                           const tess_blur_kernel *list, int64_t count);
+/* After that: only these rows of the image are there. */
+void tess_kernels_take_rows(tess_kernels *kernels, int64_t first, int64_t rows);
 /* Bytes on the device for all kernels, and on the host while they are made. */
 size_t tess_kernels_bytes(const tess_kernels *kernels);
 size_t tess_kernels_making_bytes(const tess_kernels *kernels);

@@ -6,6 +6,7 @@
 #define TESS_PHYSICS_OPERATOR_H
 
 #include "device/device.h"
+#include "dist/share.h"
 
 typedef struct tess_operator tess_operator; /* owned by the caller: tess_operator_destroy */
 
@@ -50,6 +51,12 @@ struct tess_operator {
     size_t making_bytes;                 /* host memory while it is created; 0: negligible */
     double forward_flops, forward_bytes; /* cost of one forward or adjoint, for plans */
     double norm_squared;                 /* of A if it is known; 0: use the power method */
+    /* NULL: alone. Else `image` and `measurement` are this rank's parts, and the functions above are collective: what they
+     * cannot report is kept there. */
+    tess_share *share;
+    int64_t image_first; /* values of the whole image before this rank's part */
+    tess_operator
+        *inner; /* the operator that does the work of this one, and has its settings; owned; NULL: itself */
 };
 
 /* Cost of one sample of a ray, for plans. It is gathered, not multiplied: on a device whose rates are those of

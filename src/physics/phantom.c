@@ -92,13 +92,17 @@ static void draw_span(const drawing *d, int64_t slice, int64_t row, int64_t firs
     }
 }
 
-static void draw(const drawing *d, float *out)
+static void draw_rows(const drawing *d, int64_t first, int64_t rows, float *out)
 {
-    const int64_t rows = d->height * tess_max_i64(d->depth, 1);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = first; i < first + rows; i++)
         for (int64_t x = 0; x < d->width; x += SPAN)
             draw_span(d, i / d->height, i % d->height, x, tess_min_i64(SPAN, d->width - x),
-                      out + i * d->width + x);
+                      out + (i - first) * d->width + x);
+}
+
+static void draw(const drawing *d, float *out)
+{
+    draw_rows(d, 0, d->height * tess_max_i64(d->depth, 1), out);
 }
 
 static void clip(float *values, int64_t count)
@@ -121,19 +125,37 @@ void tess_ellipsoids_draw(const tess_ellipsoid *parts, int count, int64_t depth,
 
 void tess_phantom_2d(int64_t size, int samples, float *image)
 {
-    tess_ellipses_draw(tess_shepp_logan_2d, TESS_PHANTOM_PARTS, size, size, samples, image);
-    clip(image, size * size);
+    tess_phantom_2d_rows(size, samples, 0, size, image);
+}
+
+void tess_phantom_2d_rows(int64_t size, int samples, int64_t first, int64_t rows, float *image)
+{
+    draw_rows(&(drawing){tess_shepp_logan_2d, TESS_PHANTOM_PARTS, samples, 0, size, size}, first, rows,
+              image);
+    clip(image, rows * size);
 }
 
 void tess_phantom_3d(int64_t depth, int64_t height, int64_t width, int samples, float *volume)
 {
-    tess_ellipsoids_draw(tess_shepp_logan_3d, TESS_PHANTOM_PARTS, depth, height, width, samples, volume);
-    clip(volume, depth * height * width);
+    tess_phantom_3d_rows(depth, height, width, samples, 0, depth * height, volume);
+}
+
+void tess_phantom_3d_rows(int64_t depth, int64_t height, int64_t width, int samples, int64_t first,
+                          int64_t rows, float *volume)
+{
+    draw_rows(&(drawing){tess_shepp_logan_3d, TESS_PHANTOM_PARTS, samples, depth, height, width}, first, rows,
+              volume);
+    clip(volume, rows * width);
 }
 
 void tess_phantom_colour(int64_t height, int64_t width, float *image)
 {
-    for (int64_t i = 0; i < height; i++)
+    tess_phantom_colour_rows(height, width, 0, height, image);
+}
+
+void tess_phantom_colour_rows(int64_t height, int64_t width, int64_t first, int64_t rows, float *image)
+{
+    for (int64_t i = first; i < first + rows; i++)
         for (int64_t j = 0; j < width; j++, image += 3) {
             const double y = height > 1 ? 2 * (double)i / (double)(height - 1) - 1 : 0;
             const double x = width > 1 ? 2 * (double)j / (double)(width - 1) - 1 : 0;

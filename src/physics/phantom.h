@@ -37,4 +37,10 @@ void tess_phantom_3d(int64_t depth, int64_t height, int64_t width, int samples, 
 /* A disk, a spot and waves on gradients: height x width x 3, in [0,1]. */
 void tess_phantom_colour(int64_t height, int64_t width, float *image);
 
+/* Only `rows` rows of these, from `first` on; those of a volume are counted through its slices. */
+void tess_phantom_2d_rows(int64_t size, int samples, int64_t first, int64_t rows, float *image);
+void tess_phantom_3d_rows(int64_t depth, int64_t height, int64_t width, int samples, int64_t first,
+                          int64_t rows, float *volume);
+void tess_phantom_colour_rows(int64_t height, int64_t width, int64_t first, int64_t rows, float *image);
+
 #endif

@@ -1,4 +1,4 @@
-#include "physics/radon.h"
+#include "physics/radon_impl.h"
 
 #include <math.h>
 
@@ -59,8 +59,8 @@ static int64_t bins(const radon *r)
     return r->padded / 2 + 1;
 }
 
-static void radon_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
-                          tess_stream *stream)
+const float *tess_radon_filter(tess_operator *op, const void *measurement, void *scratch, int64_t *pitch,
+                               tess_stream *stream)
 {
     const radon *r = radon_of(op);
     tess_device *device = op->device;
@@ -80,10 +80,22 @@ static void radon_inverse(tess_operator *op, const void *measurement, void *imag
                  .in = {spectrum, spectra + r->chosen * bins(r)}, .out = {spectrum}, .workspace = workspace},
              stream);
     run_step(r, BACK, &(tess_op_buffers){.in = {spectrum}, .out = {rows}, .workspace = workspace}, stream);
-    run_step(
-        r, SPREAD,
-        &(tess_op_buffers){.in = {rows}, .out = {image}, .weights = r->table.data, .workspace = workspace},
-        stream);
+    *pitch = r->padded;
+    return rows;
+}
+
+static void radon_inverse(tess_operator *op, const void *measurement, void *image, void *scratch,
+                          tess_stream *stream)
+{
+    const radon *r = radon_of(op);
+    int64_t pitch;
+    const float *rows = tess_radon_filter(op, measurement, scratch, &pitch, stream);
+    run_step(r, SPREAD,
+             &(tess_op_buffers){.in = {rows},
+                                .out = {image},
+                                .weights = r->table.data,
+                                .workspace = (char *)scratch + r->workspace_at},
+             stream);
 }
 
 static void radon_destroy(tess_operator *op)
@@ -111,14 +123,19 @@ static int64_t samples_along(const tess_radon_settings *s)
     return s->size + 2 * (int64_t)ceil(0.5 * (sqrt(2) - 1) * (double)s->size + 1.5);
 }
 
+tess_op_rays tess_radon_rays(const tess_radon_settings *s)
+{
+    return (tess_op_rays){
+        .geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = s->circle, .along = samples_along(s)};
+}
+
 static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[STEPS])
 {
     const tess_tensor image = r->op.image, views = r->op.measurement;
     tess_tensor seen =
         tess_tensor_2d(TESS_F32, 1, r->views, r->padded, 1); /* the detector's part of the padded rows */
     seen.w = r->columns;
-    const tess_op_rays rays = {
-        .geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = s->circle, .along = samples_along(s)};
+    const tess_op_rays rays = tess_radon_rays(s);
     ops[PROJECT] = (tess_op){
         .kind = TESS_OP_PROJECT, .inputs = 1, .outputs = 1, .in = {image}, .out = {views}, .rays = rays};
     ops[BACKPROJECT] = (tess_op){
@@ -157,27 +174,32 @@ static tess_status hold(radon *r, tess_block *block, const void *values, size_t 
     return device->streams->sync(device, NULL, error);
 }
 
-static tess_status hold_table(radon *r, const tess_radon_settings *s, tess_error *error)
+void tess_radon_fill_table(const tess_radon_settings *s, int64_t columns, double *table)
 {
     const double degree = 3.14159265358979323846 / 180;
+    for (int64_t k = 0; k < s->views; k++) {
+        double *numbers = table + TESS_RAY2_NUMBERS * k;
+        numbers[0] = cos(s->angles[k] * degree);
+        numbers[1] = sin(s->angles[k] * degree);
+        numbers[2] = s->centres ? s->centres[k] : 0.5 * (double)(columns - 1);
+    }
+}
+
+static tess_status hold_table(radon *r, const tess_radon_settings *s, tess_error *error)
+{
     const size_t count = (size_t)r->views * TESS_RAY2_NUMBERS;
     double *table = tess_small_alloc(count, sizeof *table);
     if (!table)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld angles", (long long)r->views);
-    for (int64_t k = 0; k < r->views; k++) {
-        double *numbers = table + TESS_RAY2_NUMBERS * k;
-        numbers[0] = cos(s->angles[k] * degree);
-        numbers[1] = sin(s->angles[k] * degree);
-        numbers[2] = s->centres ? s->centres[k] : 0.5 * (double)(r->columns - 1);
-    }
+    tess_radon_fill_table(s, r->columns, table);
     tess_status status = hold(r, &r->table, table, count, sizeof *table, error);
     tess_small_free(table);
     return status;
 }
 
-static tess_status hold_filters(radon *r, tess_error *error)
+static tess_status hold_filters(radon *r, int64_t all_views, tess_error *error)
 {
-    const double scale = 3.14159265358979323846 / (double)r->views;
+    const double scale = 3.14159265358979323846 / (double)all_views;
     const size_t count = (size_t)(FILTERS * bins(r) + r->padded - r->columns);
     float *values = tess_small_alloc(count, sizeof *values);
     if (!values)
@@ -207,7 +229,7 @@ static tess_status build(radon *r, const tess_radon_settings *s, tess_error *err
     TESS_TRY(prepare(r, ops, PROJECT, TRANSFORM, &r->op.scratch_bytes, error));
     const tess_status status = prepare(r, ops, TRANSFORM, STEPS, &workspace, error);
     if (status == TESS_OK) {
-        TESS_TRY(hold_filters(r, error));
+        TESS_TRY(hold_filters(r, s->all_views ? s->all_views : s->views, error));
         r->spectrum_at = tess_align_size(rows_bytes, ALIGNMENT);
         r->workspace_at = r->spectrum_at + tess_align_size(half_bytes, ALIGNMENT);
         r->op.table = &pair_and_inverse;

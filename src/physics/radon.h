@@ -25,12 +25,18 @@ typedef struct tess_radon_settings {
     const double *centres;
     bool circle;  /* the image is zero outside the inscribed circle */
     bool corners; /* without the circle, rays extend to the corners; otherwise they have `size` samples */
+    /* of the scan that these views are a part of, for the factor of the inverse; 0: they are all */
+    int64_t all_views;
+    tess_share *share; /* only for tess_radon_create_shared */
 } tess_radon_settings;
 
 /* Image (1,1,size,size,1), measurement (1,1,views,columns,1). The inverse requires the FFT of the device; its filter
  * is Ram-Lak by default. */
 tess_status tess_radon_create_scan(tess_device *device, const tess_radon_settings *settings,
                                    tess_operator **out, tess_error *error) TESS_MUST_CHECK;
+/* The same for ranks: the settings are those of the whole; image and measurement are this rank's rows and views. */
+tess_status tess_radon_create_shared(tess_device *device, const tess_radon_settings *settings,
+                                     tess_operator **out, tess_error *error) TESS_MUST_CHECK;
 /* The same with as many columns as the image, and the axis in the middle of both. */
 tess_status tess_radon_create(tess_device *device, int64_t size, int64_t views, const double *angles,
                               bool circle, tess_operator **out, tess_error *error) TESS_MUST_CHECK;

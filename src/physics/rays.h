@@ -18,6 +18,7 @@ typedef struct tess_rays_settings {
     double spacing;
     int64_t views, rows, columns;
     const double *vectors; /* 12 numbers per view; the operator keeps a copy */
+    tess_share *share;     /* only for tess_rays_create_shared */
 } tess_rays_settings;
 
 /* Reports errors in a geometry: numbers that are not finite, a source inside the volume, a view that misses it. */
@@ -29,6 +30,9 @@ tess_status tess_rays_create(tess_device *device, const tess_rays_settings *sett
  * one slice and one view fit. */
 tess_status tess_rays_create_slabs(tess_device *device, const tess_rays_settings *settings, size_t bytes,
                                    tess_operator **out, tess_error *error) TESS_MUST_CHECK;
+/* The same for ranks: the settings are those of the whole; image and measurement are this rank's slices and views. */
+tess_status tess_rays_create_shared(tess_device *device, const tess_rays_settings *settings,
+                                    tess_operator **out, tess_error *error) TESS_MUST_CHECK;
 /* Returns the number of slabs, and of parts of the views, of such an operator. */
 void tess_rays_cuts(const tess_operator *slabs, int64_t *slabs_count, int64_t *parts);
 /* Sets the filter of `inverse`; the default is Ram-Lak. */

@@ -44,7 +44,7 @@ tess_status tess_cg(const tess_data_term *term, const tess_cg_settings *settings
     *result = (tess_cg_result){.residual = first > 0 ? 1 : 0};
     while (result->iterations < settings->iterations && result->residual > settings->tolerance) {
         double curvature, next;
-        TESS_TRY(tess_tick_ask(&settings->tick, error));
+        TESS_TRY(tess_data_term_ask(term, &settings->tick, error));
         tess_data_term_normal(term, p, q);
         const tess_sum shifted = {.a = 1, .x = q, .b = settings->shift, .y = p};
         if (settings->shift > 0)

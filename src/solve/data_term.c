@@ -50,10 +50,10 @@ tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const v
     char *at = memory;
     *term = (tess_data_term){.op = op, .measurement = measurement, .residual = residual};
     TESS_TRY(parts_of(op, &p, error));
-    TESS_TRY(tess_vectors_open(&term->images, op->device, &op->image, at, error));
+    TESS_TRY(tess_vectors_open(&term->images, op->device, &op->image, op->share, at, error));
     at += p.images;
     if (!tess_data_term_absorbed(op))
-        TESS_TRY(tess_vectors_open(&term->measurements, op->device, &op->measurement, at, error));
+        TESS_TRY(tess_vectors_open(&term->measurements, op->device, &op->measurement, op->share, at, error));
     term->scratch = at + p.measurements;
     return TESS_OK;
 }
@@ -62,6 +62,11 @@ void tess_data_term_close(tess_data_term *term)
 {
     tess_vectors_close(&term->images);
     tess_vectors_close(&term->measurements);
+}
+
+tess_status tess_data_term_ask(const tess_data_term *term, const tess_tick *tick, tess_error *error)
+{
+    return tick->ask ? tess_share_agree(term->op->share, tick->ask(tick->user, error), error) : TESS_OK;
 }
 
 void tess_data_term_step(const tess_data_term *term, tess_normal_step step, const void *x, void *out)

@@ -12,11 +12,6 @@ typedef struct tess_tick {
     void *user;
 } tess_tick;
 
-static inline tess_status tess_tick_ask(const tess_tick *tick, tess_error *error)
-{
-    return tick->ask ? tick->ask(tick->user, error) : TESS_OK;
-}
-
 typedef struct tess_data_term {
     tess_operator *op;
     /* owned by the caller, must stay valid while the term is used; NULL after the operator absorbed it */
@@ -33,6 +28,10 @@ tess_status tess_data_term_bytes(const tess_operator *op, size_t *bytes, size_t 
 tess_status tess_data_term_open(tess_data_term *term, tess_operator *op, const void *measurement,
                                 void *residual, void *memory, tess_error *error) TESS_MUST_CHECK;
 void tess_data_term_close(tess_data_term *term);
+
+/* Asks the tick; ranks that share the image agree. */
+tess_status tess_data_term_ask(const tess_data_term *term, const tess_tick *tick,
+                               tess_error *error) TESS_MUST_CHECK;
 
 /* True if the operator takes in the measurement and computes all steps from that; the memory then suffices for these
  * steps only, not for forward and adjoint. */

@@ -141,14 +141,16 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     *facts = (tess_pnp_facts){.iteration = iteration, .change = NAN, .sigma = sigma_of(s, iteration)};
     (void)take_peak(l);
     const double start = tess_clock();
-    TESS_TRY(s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error));
+    tess_share *share = l->term->op->share;
+    TESS_TRY(tess_share_agree(
+        share, s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error), error));
     double square;
     if (iteration == 0) /* an overflow occurs in the first iteration */
         TESS_TRY(tess_data_term_square(l->term, l->z, &square, error));
     const double middle = tess_clock();
     facts->gradient_seconds = middle - start;
     facts->gradient_peak_bytes = take_peak(l);
-    TESS_TRY(restore(l, facts->sigma, error));
+    TESS_TRY(tess_share_agree(share, restore(l, facts->sigma, error), error));
     facts->denoise_seconds = tess_clock() - middle;
     facts->denoise_peak_bytes = take_peak(l);
     if (s->tolerance > 0)
@@ -159,6 +161,17 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     facts->x = l->x;
     facts->step = l->result->step;
     l->result->iterations = iteration + 1;
+    return TESS_OK;
+}
+
+/* Ranks have one clock: that of the slowest. */
+static tess_status too_late(const loop *l, double start, bool *late, tess_error *error)
+{
+    const double most = l->settings->max_seconds;
+    double seconds = tess_clock() - start;
+    if (most > 0)
+        TESS_TRY(tess_share_add(l->term->op->share, TESS_SHARE_MOST, &seconds, error));
+    *late = most > 0 && seconds >= most;
     return TESS_OK;
 }
 
@@ -175,10 +188,12 @@ tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, voi
         tess_pnp_facts facts;
         TESS_TRY(iterate(&l, i, &facts, error));
         if (s->monitor)
-            TESS_TRY(s->monitor(s->monitor_user, &facts, error));
+            TESS_TRY(tess_share_agree(term->op->share, s->monitor(s->monitor_user, &facts, error), error));
+        bool late;
+        TESS_TRY(too_late(&l, start, &late, error));
         if (facts.change < s->tolerance)
             result->end = TESS_PNP_TOLERANCE;
-        else if (s->max_seconds > 0 && tess_clock() - start >= s->max_seconds && i + 1 < s->iterations)
+        else if (late && i + 1 < s->iterations)
             result->end = TESS_PNP_SECONDS;
     }
     (void)take_peak(&l);

@@ -18,9 +18,10 @@ static tess_status start(const tess_data_term *term, uint64_t seed, void *x, tes
     float piece[PIECE];
     for (int64_t at = 0; at < count; at += PIECE) {
         const int64_t some = tess_min_i64(PIECE, count - at);
-        tess_rng_normal((tess_rng_key){seed, POWER_ITEM, 0}, at, some, piece);
+        tess_rng_normal((tess_rng_key){seed, POWER_ITEM, 0}, term->op->image_first + at, some, piece);
         device->memory->copy(device, (float *)x + at, piece, (size_t)some * sizeof *piece, NULL);
-        TESS_TRY(device->streams->sync(device, NULL, error)); /* before the piece is reused */
+        TESS_TRY(tess_share_keep(term->op->share, device->streams->sync(device, NULL, error),
+                                 error)); /* before the piece is reused */
     }
     return TESS_OK;
 }
@@ -42,7 +43,7 @@ tess_status tess_power(const tess_data_term *term, const tess_power_settings *se
     TESS_TRY(scale(term, x, 1 / sqrt(square), error));
     while (result->iterations < settings->iterations) {
         double product, image_square;
-        TESS_TRY(tess_tick_ask(&settings->tick, error));
+        TESS_TRY(tess_data_term_ask(term, &settings->tick, error));
         tess_data_term_normal(term, x, y);
         TESS_TRY(tess_vectors_dot(&term->images, x, y, &product, error));
         TESS_TRY(tess_vectors_dot(&term->images, x, x, &square, error));

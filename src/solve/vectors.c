@@ -35,10 +35,10 @@ tess_status tess_vectors_scratch(tess_device *device, const tess_tensor *shape, 
     return TESS_OK;
 }
 
-tess_status tess_vectors_open(tess_vectors *v, tess_device *device, const tess_tensor *shape, void *scratch,
-                              tess_error *error)
+tess_status tess_vectors_open(tess_vectors *v, tess_device *device, const tess_tensor *shape,
+                              tess_share *share, void *scratch, tess_error *error)
 {
-    *v = (tess_vectors){.device = device, .shape = *shape, .scratch = scratch};
+    *v = (tess_vectors){.device = device, .shape = *shape, .scratch = scratch, .share = share};
     const tess_op op = dot_op(shape);
     return device->ops->prepare(device, &op, &v->dot, error);
 }
@@ -62,7 +62,9 @@ tess_status tess_vectors_sum(const tess_vectors *v, const tess_sum *sum, void *o
     op.combine = (tess_op_combine){sum->a, sum->b, sum->c, clamped ? sum->low : -INFINITY,
                                    clamped ? sum->high : INFINITY};
     tess_prepared *prepared = NULL;
-    TESS_TRY(v->device->ops->prepare(v->device, &op, &prepared, error));
+    const tess_status status = v->device->ops->prepare(v->device, &op, &prepared, error);
+    if (status != TESS_OK)
+        return tess_share_keep(v->share, status, error);
     const tess_op_buffers buffers = {.in = {sum->x, sum->y, sum->z}, .out = {out}};
     v->device->ops->run(v->device, prepared, &buffers, NULL);
     v->device->ops->release(v->device, prepared);
@@ -76,5 +78,6 @@ tess_status tess_vectors_dot(const tess_vectors *v, const void *x, const void *y
     const tess_op_buffers buffers = {.in = {x, y}, .out = {at}, .workspace = at + ALIGN};
     v->device->ops->run(v->device, v->dot, &buffers, NULL);
     v->device->memory->copy(v->device, dot, at, sizeof *dot, NULL);
-    return v->device->streams->sync(v->device, NULL, error);
+    TESS_TRY(tess_share_keep(v->share, v->device->streams->sync(v->device, NULL, error), error));
+    return tess_share_add(v->share, TESS_SHARE_SUM, dot, error);
 }

@@ -1,15 +1,18 @@
 /* vectors.h: sums and inner products of images or measurements in a device's memory, with its COMBINE and DOT ops.
- * All vectors of one tess_vectors have the same dense fp32 shape. */
+ * All vectors of one tess_vectors have the same dense fp32 shape. If ranks share them, each has a part: sums are then made
+ * of the parts, and products, which are collective, are added up over the ranks. */
 #ifndef TESS_SOLVE_VECTORS_H
 #define TESS_SOLVE_VECTORS_H
 
 #include "device/device.h"
+#include "dist/share.h"
 
 typedef struct tess_vectors {
     tess_device *device;
     tess_tensor shape;
     void *scratch; /* owned by the caller; tess_vectors_scratch bytes */
     tess_prepared *dot;
+    tess_share *share; /* NULL: alone */
 } tess_vectors;
 
 /* clamp(a x + b y + c z); y and z may be NULL. No clamp if high <= low. */
@@ -28,7 +31,7 @@ tess_status tess_vectors_scratch(tess_device *device, const tess_tensor *shape, 
                                  tess_error *error) TESS_MUST_CHECK;
 /* Close it also if this fails. */
 tess_status tess_vectors_open(tess_vectors *vectors, tess_device *device, const tess_tensor *shape,
-                              void *scratch, tess_error *error) TESS_MUST_CHECK;
+                              tess_share *share, void *scratch, tess_error *error) TESS_MUST_CHECK;
 void tess_vectors_close(tess_vectors *vectors);
 
 /* `out` may be any of the sum's vectors. */

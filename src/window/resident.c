@@ -10,6 +10,8 @@ typedef struct move {
     const tess_resident *images;
     tess_sample_ops *ops;
     tess_stream *stream;
+    tess_status failed; /* to gather a strip, whose exchanges with its neighbours are made all the same */
+    tess_error why;
 } move;
 
 /* Describes `count` slices of the image from `slice` on, as images, within the given rows and columns, and
@@ -109,10 +111,9 @@ static tess_status import(const move *m, const tess_window_batch *b, int64_t ite
 }
 
 /* Repeats the last slice beyond the end of the volume, like rows and columns. */
-static tess_status gather(void *user, const tess_window_batch *b, int64_t plane, const tess_window_end *input,
-                          tess_error *error)
+static tess_status gather_all(const move *m, const tess_window_batch *b, int64_t plane,
+                              const tess_window_end *input, tess_error *error)
 {
-    const move *m = user;
     const tess_tensor *t = &input->tensor;
     const int64_t last = m->images->in.d, from = b->depth.window_from,
                   to = tess_min_i64(b->depth.window_to, last);
@@ -123,6 +124,18 @@ static tess_status gather(void *user, const tess_window_batch *b, int64_t plane,
             TESS_TRY(import(m, b, i, (const int64_t[]){last - 1, last}, plane, t,
                             at(input->data, t, first + z * t->stride_d), error));
     }
+    return TESS_OK;
+}
+
+static tess_status gather(void *user, const tess_window_batch *b, int64_t plane, const tess_window_end *input,
+                          tess_error *error)
+{
+    move *m = user;
+    const tess_status status = gather_all(m, b, plane, input, error);
+    if (status == TESS_OK || !m->images->exchanger)
+        return status;
+    m->failed = status;
+    m->why = *error;
     return TESS_OK;
 }
 
@@ -156,13 +169,16 @@ tess_status tess_windows_run_resident(tess_windows *windows, const tess_window_n
                                       const tess_resident *images, tess_stream *stream, tess_error *error)
 {
     static const tess_mover mover = {.gather = gather, .scatter = scatter};
-    move m = {images, windows->sample_ops, stream};
+    move m = {.images = images, .ops = windows->sample_ops, .stream = stream};
     const tess_window_run run = {.net = net,
                                  .cut = cut,
                                  .strip = TESS_ALL_STRIPS,
                                  .size = {images->in.d, images->in.h, images->in.w},
                                  .stream = stream,
                                  .mover = &mover,
-                                 .user = &m};
-    return tess_windows_run(windows, &run, error);
+                                 .user = &m,
+                                 .exchanger = images->exchanger,
+                                 .exchange_user = images->exchange_user};
+    TESS_TRY(tess_windows_run(windows, &run, error));
+    return m.failed == TESS_OK ? TESS_OK : tess_fail(error, m.failed, "%s", m.why.text);
 }

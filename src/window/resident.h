@@ -14,9 +14,11 @@ typedef struct tess_resident {
     int64_t in_channel_stride, out_channel_stride;
     const void *in_data;
     void *out_data;
-    double full_scale;  /* the sample that means 1; 1 for floats */
-    bool level_channel; /* the network's last input channel is the noise level, */
-    float level;        /* this level */
+    double full_scale;               /* the sample that means 1; 1 for floats */
+    bool level_channel;              /* the network's last input channel is the noise level, */
+    float level;                     /* this level */
+    const tess_exchanger *exchanger; /* for a cut with neighbours; else NULL */
+    void *exchange_user;
 } tess_resident;
 
 /* Queues all work on the stream, which may be the caller's; the caller waits for it. */

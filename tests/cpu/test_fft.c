@@ -87,6 +87,61 @@ static void there_and_back(tess_device *device, shape s)
     free(in), free(half), free(out);
 }
 
+static tess_op columns_of(tess_tensor half, bool inverse)
+{
+    return (tess_op){.kind = TESS_OP_FFT,
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {half},
+                     .out = {half},
+                     .fft = {.inverse = inverse, .columns_only = true}};
+}
+
+/* A filter, and rows, columns, product, columns, rows one after another: as ranks do it, to the last bit. */
+static void in_parts(tess_device *device, shape s)
+{
+    shape lines = s;
+    lines.rows_only = true;
+    const double factors[TESS_FILTER_FACTORS] = {0.3, -0.7, 0.9, 1.1, 0.4};
+    tess_op rows = fft_of(&lines, false), rows_back = fft_of(&lines, true), whole = fft_of(&s, false);
+    rows_back.fft.rows = s.h;
+    const tess_tensor image = rows.in[0], half = rows.out[0],
+                      power = tess_tensor_2d(TESS_F32, 1, s.h, half.w, 1);
+    tess_op product = {.kind = TESS_OP_FILTER,
+                       .inputs = 3,
+                       .outputs = 1,
+                       .in = {half, power, half},
+                       .out = {half},
+                       .filter = {.product_only = true}},
+            filter = {.kind = TESS_OP_FILTER,
+                      .inputs = 3,
+                      .outputs = 1,
+                      .in = {image, power, half},
+                      .out = {image}};
+    float *in = random_floats(31, floats(&image)), *gains = random_floats(32, floats(&power)),
+          *data = random_floats(33, floats(&half)), *waves = random_floats(34, floats(&half)),
+          *spectrum = random_floats(35, floats(&half)), *out = random_floats(36, floats(&image)),
+          *expected = random_floats(37, floats(&image));
+    for (int64_t i = 0; i < floats(&power); i++)
+        gains[i] = fabsf(gains[i]);
+    run_op(device, whole, (tess_op_buffers){.in = {in}, .out = {spectrum}});
+    run_op(device, filter, (tess_op_buffers){.in = {in, gains, data}, .out = {expected}, .factors = factors});
+    run_op(device, rows, (tess_op_buffers){.in = {in}, .out = {waves}});
+    run_op(device, columns_of(half, false), (tess_op_buffers){.in = {waves}, .out = {waves}});
+    bool same = true;
+    for (int64_t i = 0; i < floats(&half); i++)
+        same = same && waves[i] == spectrum[i];
+    CHECK_MSG(same, "%lldx%lld: the spectrum in parts", (long long)s.h, (long long)s.w);
+    run_op(device, product,
+           (tess_op_buffers){.in = {waves, gains, data}, .out = {waves}, .factors = factors});
+    run_op(device, columns_of(half, true), (tess_op_buffers){.in = {waves}, .out = {waves}});
+    run_op(device, rows_back, (tess_op_buffers){.in = {waves}, .out = {out}});
+    for (int64_t i = 0; i < floats(&image); i++)
+        same = same && out[i] == expected[i];
+    CHECK_MSG(same, "%lldx%lld: the filter in parts", (long long)s.h, (long long)s.w);
+    free(in), free(gains), free(data), free(waves), free(spectrum), free(out), free(expected);
+}
+
 /* A window of wider pixels of somebody else. */
 static void with_strides(tess_device *device)
 {
@@ -192,6 +247,8 @@ int main(void)
     filter_of(device, (shape){1, 1, 13, 17, 3, false});
     filter_of(device, (shape){2, 3, 9, 10, 2, false});
     filter_of(device, (shape){1, 1, 64, 683, 1, false});
+    in_parts(device, (shape){1, 1, 13, 17, 3, false});
+    in_parts(device, (shape){1, 1, 48, 30, 1, false});
     with_strides(device);
     threads_do_not_matter();
     refuses(device);

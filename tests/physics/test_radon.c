@@ -1,4 +1,6 @@
 /* Compares the Radon transform with its formula in fp64; its transpose, and filtered backprojection. */
+#include <string.h>
+
 #include "adjoint.h"
 #include "counter.h"
 #include "device/device.h"
@@ -180,6 +182,42 @@ static void test_filtered(tess_device *device)
     free(angles);
 }
 
+/* Rows of a backprojection alone have the bits that they have in the whole. */
+static void test_strip(tess_device *device)
+{
+    enum { SIZE = 37, VIEWS = 9, FIRST = 11, ROWS = 15 };
+    double *angles = even_angles(VIEWS), table[VIEWS * 3];
+    for (int k = 0; k < VIEWS; k++) {
+        table[3 * k] = cos(angles[k] * pi / 180);
+        table[3 * k + 1] = sin(angles[k] * pi / 180);
+        table[3 * k + 2] = 0.5 * (SIZE - 1);
+    }
+    float views[VIEWS * SIZE], whole[SIZE * SIZE], strip[ROWS * SIZE];
+    for (int i = 0; i < VIEWS * SIZE; i++)
+        views[i] = (float)(i * 7919 % 1000) / 1000;
+    for (int part = 0; part < 2; part++) {
+        tess_op op = {
+            .kind = TESS_OP_BACKPROJECT,
+            .inputs = 1,
+            .outputs = 1,
+            .in = {tess_tensor_2d(TESS_F32, 1, VIEWS, SIZE, 1)},
+            .out = {tess_tensor_2d(TESS_F32, 1, part ? ROWS : SIZE, SIZE, 1)},
+            .rays = {.geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = true, .first = part ? FIRST : 0}};
+        tess_prepared *prepared = NULL;
+        tess_error error = {{0}};
+        CHECK_MSG(device->ops->prepare(device, &op, &prepared, &error) == TESS_OK, "%s", error.text);
+        device->ops->run(device, prepared,
+                         &(tess_op_buffers){.in = {views}, .out = {part ? strip : whole}, .weights = table},
+                         NULL);
+        device->ops->release(device, prepared);
+        op.rays.first = SIZE - ROWS + 1;
+        op.out[0].h = ROWS;
+        CHECK(device->ops->prepare(device, &op, &prepared, &error) == TESS_UNSUPPORTED);
+    }
+    CHECK(memcmp(strip, whole + FIRST * SIZE, sizeof strip) == 0);
+    free(angles);
+}
+
 static void test_refused(tess_device *device)
 {
     tess_operator *op;
@@ -211,6 +249,7 @@ int main(void)
     test_adjoint(device);
     test_threads();
     test_filtered(device);
+    test_strip(device);
     test_refused(device);
     tess_registry_close(device);
     return check_end();

@@ -60,7 +60,10 @@ tess_status tess_cpu_fft_refuses(const tess_device *device, const tess_op *op, t
     const tess_tensor *r = real_of(op), *s = spectrum_of(op);
     if (r->dtype != TESS_F32 || s->dtype != TESS_F32)
         return tess_fail(error, TESS_UNSUPPORTED, "the CPU transforms fp32 values");
-    if (r->n != s->n || r->d != s->d || r->h != s->h || s->w != r->w / 2 + 1 || s->c != 2 * r->c)
+    if (op->fft.columns_only && (!tess_tensor_same(r, s) || s->c % 2))
+        return tess_fail(error, TESS_UNSUPPORTED, "columns of a spectrum are transformed in place");
+    if (!op->fft.columns_only &&
+        (r->n != s->n || r->d != s->d || r->h != s->h || s->w != r->w / 2 + 1 || s->c != 2 * r->c))
         return tess_fail(error, TESS_UNSUPPORTED,
                          "the spectrum of %lldx%lldx%lld values is not of %lldx%lldx%lld: "
                          "it has w/2+1 columns and twice the channels",
@@ -80,8 +83,10 @@ static size_t complex_line(int64_t count)
 
 static size_t thread_scratch(const tess_op *op)
 {
-    const size_t row = tess_align_size((size_t)real_of(op)->w * sizeof(float), LINE_ALIGN) +
-                       complex_line(spectrum_of(op)->w);
+    const size_t row = op->fft.columns_only
+                           ? 0
+                           : tess_align_size((size_t)real_of(op)->w * sizeof(float), LINE_ALIGN) +
+                                 complex_line(spectrum_of(op)->w);
     const size_t columns = op->fft.rows_only ? 0 : COLUMNS * complex_line(real_of(op)->h);
     return row > columns ? row : columns;
 }
@@ -89,7 +94,8 @@ static size_t thread_scratch(const tess_op *op)
 /* Most memory that FFTW allocates: both plans, and the buffers of each thread for a line. */
 static size_t library_bytes(const tess_op *op, int threads)
 {
-    const size_t w = (size_t)real_of(op)->w, h = op->fft.rows_only ? 0 : (size_t)real_of(op)->h;
+    const size_t w = op->fft.columns_only ? 0 : (size_t)real_of(op)->w,
+                 h = op->fft.rows_only ? 0 : (size_t)real_of(op)->h;
     return 2 * PLAN_BYTES + (w + h) * PLAN_VALUE + (size_t)threads * RADER_VALUE * (w > h ? w : h);
 }
 
@@ -113,8 +119,9 @@ tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **
     fftwf_complex *line = (fftwf_complex *)complex;
     const int w = (int)real_of(op)->w, h = (int)real_of(op)->h;
     pthread_mutex_lock(&planner);
-    fft->rows = op->fft.inverse ? fftwf_plan_dft_c2r_1d(w, line, real, FFTW_ESTIMATE)
-                                : fftwf_plan_dft_r2c_1d(w, real, line, FFTW_ESTIMATE);
+    if (!op->fft.columns_only)
+        fft->rows = op->fft.inverse ? fftwf_plan_dft_c2r_1d(w, line, real, FFTW_ESTIMATE)
+                                    : fftwf_plan_dft_r2c_1d(w, real, line, FFTW_ESTIMATE);
     if (!op->fft.rows_only)
         fft->columns =
             fftwf_plan_dft_1d(h, line, line, op->fft.inverse ? FFTW_BACKWARD : FFTW_FORWARD, FFTW_ESTIMATE);
@@ -122,7 +129,7 @@ tess_status tess_cpu_fft_prepare(tess_device *device, const tess_op *op, void **
     fft->memory = cpu->device.counter;
     fft->bytes = library_bytes(op, tess_pool_threads(cpu->pool));
     tess_memory_count(fft->memory, TESS_MEM_WORKSPACE, (int64_t)fft->bytes);
-    if (fft->rows && (fft->columns || op->fft.rows_only))
+    if ((fft->rows || op->fft.columns_only) && (fft->columns || op->fft.rows_only))
         return TESS_OK;
     tess_cpu_fft_release(device, fft);
     *out = NULL;
@@ -157,7 +164,8 @@ static void row_item(void *arg, int64_t item, int thread)
     const tess_tensor *r = job->real, *s = job->spectrum;
     float *real = (float *)(job->scratch + (size_t)thread * thread_scratch(job->op));
     float *line = (float *)((char *)real + tess_align_size((size_t)r->w * sizeof(float), LINE_ALIGN));
-    const double pixels = (double)r->w * (job->op->fft.rows_only ? 1.0 : (double)r->h);
+    const int64_t rows = job->op->fft.rows_only ? tess_max_i64(job->op->fft.rows, 1) : r->h;
+    const double pixels = (double)r->w * (double)rows;
     const float scale = (float)(1.0 / pixels);
     for (int64_t c = 0; c < r->c; c++) {
         if (job->op->fft.inverse) {
@@ -223,6 +231,10 @@ void tess_cpu_fft_run(tess_device *device, const tess_op *op, void *state, const
     const uintptr_t aligned = ((uintptr_t)buffers->workspace + LINE_ALIGN - 1) / LINE_ALIGN * LINE_ALIGN;
     fft_job job = {op, plans, real_of(op), spectrum_of(op), buffers->in[0], buffers->out[0], (char *)aligned};
     const int64_t images = job.real->n * job.real->d, column_items = images * column_blocks(job.spectrum);
+    if (op->fft.columns_only) { /* in place */
+        tess_pool_run(cpu->pool, column_items, column_item, &job);
+        return;
+    }
     if (op->fft.inverse && !op->fft.rows_only)
         tess_pool_run(cpu->pool, column_items, column_item, &job);
     tess_pool_run(cpu->pool, images * job.real->h, row_item, &job);

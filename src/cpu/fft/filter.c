@@ -16,6 +16,8 @@ typedef struct filter_job {
 
 static tess_tensor spectrum_of(const tess_op *op)
 {
+    if (op->filter.product_only)
+        return op->in[0];
     return tess_tensor_3d(TESS_F32, op->in[0].n, op->in[0].d, op->in[0].h, op->in[0].w / 2 + 1,
                           2 * op->in[0].c);
 }
@@ -38,8 +40,12 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
         return tess_kernel_refuse(error, NULL);
     const tess_tensor s = spectrum_of(op), *power = &op->in[1], *data = &op->in[2];
     const tess_op to = transform_of(op, false), back = transform_of(op, true);
-    TESS_TRY(tess_cpu_fft_refuses(device, &to, error));
-    TESS_TRY(tess_cpu_fft_refuses(device, &back, error));
+    if (op->filter.product_only && (s.dtype != TESS_F32 || !tess_tensor_same(&op->in[0], &op->out[0])))
+        return tess_fail(error, TESS_UNSUPPORTED, "a product of spectra is made in place");
+    if (!op->filter.product_only) {
+        TESS_TRY(tess_cpu_fft_refuses(device, &to, error));
+        TESS_TRY(tess_cpu_fft_refuses(device, &back, error));
+    }
     if (tess_op_residuals(op) < 1 || power->dtype != TESS_F32 || power->n != 1 || power->d != 1 ||
         power->h != s.h || power->w != s.w || power->c != 1)
         return tess_fail(error, TESS_UNSUPPORTED, "a filter of %lldx%lld values does not fit its image",
@@ -60,6 +66,9 @@ static void filter_needs(tess_device *device, const tess_op *op, tess_op_needs *
 {
     const tess_op to = transform_of(op, false), back = transform_of(op, true);
     tess_op_needs other;
+    *needs = (tess_op_needs){.block = 1};
+    if (op->filter.product_only)
+        return;
     tess_cpu_fft_needs(device, &to, needs);
     tess_cpu_fft_needs(device, &back, &other);
     if (other.workspace > needs->workspace)
@@ -82,7 +91,7 @@ static void product_item(void *arg, int64_t item, int thread)
                             ? (const float *)job->buffers->in[2] + image / s->d * t->stride_n +
                                   image % s->d * t->stride_d + y * t->stride_h
                             : NULL;
-    float *waves = job->waves + item * s->stride_h;
+    float *waves = job->waves + image / s->d * s->stride_n + image % s->d * s->stride_d + y * s->stride_h;
     const float a = (float)f[0], b = (float)f[1], c = (float)f[2], d = (float)f[3], e = (float)f[4];
     for (int64_t x = 0; x < s->w; x++, waves += s->stride_w) {
         const float value = power[x * p->stride_w], share = 1 / (d + e * value),
@@ -113,6 +122,8 @@ static tess_status filter_prepare(tess_device *device, const tess_op *op, void *
     if (!plans)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to prepare a filter");
     const tess_op to = transform_of(op, false), back = transform_of(op, true);
+    if (op->filter.product_only)
+        return TESS_OK;
     tess_status status = tess_cpu_fft_prepare(device, &to, &plans->to, error);
     if (status == TESS_OK)
         status = tess_cpu_fft_prepare(device, &back, &plans->back, error);
@@ -128,6 +139,12 @@ static void filter_run(tess_device *device, const tess_op *op, void *state, cons
 {
     const filter_plans *plans = state;
     const tess_op forward = transform_of(op, false), inverse = transform_of(op, true);
+    if (op->filter.product_only) {
+        filter_job product = {op, buffers, op->in[0], buffers->out[0]};
+        tess_pool_run(tess_cpu_of(device)->pool, op->in[0].n * op->in[0].d * op->in[0].h, product_item,
+                      &product);
+        return;
+    }
     char *aligned = (char *)(((uintptr_t)buffers->workspace + ALIGN - 1) / ALIGN * ALIGN);
     char *workspace = aligned + waves_bytes(op);
     filter_job job = {op, buffers, spectrum_of(op), (float *)aligned};

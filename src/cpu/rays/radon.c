@@ -19,10 +19,12 @@ static void radon_run(tess_device *device, const tess_op *op, void *state, const
     tess_radon_job job = {.in = buffers->in[0],
                           .out = buffers->out[0],
                           .table = buffers->weights,
-                          .size = image->h,
+                          .size = image->w,
+                          .first = op->rays.first,
+                          .rows = image->h,
                           .views = views->h,
                           .columns = views->w,
-                          .along = op->rays.along ? op->rays.along : image->h,
+                          .along = op->rays.along ? op->rays.along : image->w,
                           .image_row = image->stride_h,
                           .view_row = views->stride_h,
                           .circle = op->rays.circle};
@@ -44,7 +46,9 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
         return tess_fail(error, TESS_UNSUPPORTED, "the Radon transform takes fp32 values");
     const bool single = image->n == 1 && image->d == 1 && image->c == 1 && views->n == 1 && views->d == 1 &&
                         views->c == 1 && image->stride_w == 1 && views->stride_w == 1;
-    if (!single || image->h != image->w || image->h < 2)
+    const bool whole = image->h == image->w && op->rays.first == 0,
+               strip = !forward && op->rays.first >= 0 && image->h <= image->w - op->rays.first;
+    if (!single || !(whole || strip) || image->w < 2)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "the Radon transform takes one square image, at least 2 x 2, and its views");
     if (image->stride_h > INT32_MAX / (2 * TESS_RADON_LANES))

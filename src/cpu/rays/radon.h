@@ -14,6 +14,7 @@ typedef struct tess_radon_job {
     float *out;
     const double *table; /* TESS_RAY2_NUMBERS of each view */
     int64_t size, views, columns, along, image_row, view_row;
+    int64_t first, rows; /* of the image, to backproject */
     bool circle;
 } tess_radon_job;
 

@@ -116,21 +116,21 @@ static void backproject_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const tess_radon_job *job = arg;
-    const int64_t first = item * ROWS, last = tess_min_i64(first + ROWS, job->size);
+    const int64_t first = job->first + item * ROWS, last = tess_min_i64(first + ROWS, job->first + job->rows);
     int64_t start[ROWS];
     for (int64_t y = first; y < last; y++) {
         start[y - first] = row_start(job, y);
-        memset(job->out + y * job->image_row, 0, (size_t)job->size * sizeof *job->out);
+        memset(job->out + (y - job->first) * job->image_row, 0, (size_t)job->size * sizeof *job->out);
     }
     for (int64_t k = 0; k < job->views; k++) {
         const tess_ray2 view = tess_radon_view(job, k);
         for (int64_t y = first; y < last; y++)
             backproject_row(job, &view, job->in + k * job->view_row, y, start[y - first],
-                            job->size - start[y - first], job->out + y * job->image_row);
+                            job->size - start[y - first], job->out + (y - job->first) * job->image_row);
     }
 }
 
 void tess_cpu_radon_backproject(const tess_cpu *cpu, tess_radon_job *job)
 {
-    tess_pool_run(cpu->pool, tess_ceil_div(job->size, ROWS), backproject_item, job);
+    tess_pool_run(cpu->pool, tess_ceil_div(job->rows, ROWS), backproject_item, job);
 }

@@ -36,6 +36,8 @@ static const char *refuses(const tess_tensor *r, const tess_tensor *s)
 const char *tess_fft_layout_of(const tess_op *op, tess_fft_layout *layout)
 {
     const tess_tensor *r = tess_fft_real(op), *s = tess_fft_spectrum(op);
+    if (op->fft.columns_only || op->fft.rows)
+        return "a card transforms whole images";
     const char *why = refuses(r, s);
     if (why)
         return why;

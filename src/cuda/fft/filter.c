@@ -53,8 +53,10 @@ static bool fits(const tess_tensor *r, const tess_tensor *s)
 
 static const char *refuses_tensors(const tess_op *op)
 {
+    if (op->kind == TESS_OP_FILTER && op->filter.product_only)
+        return "a card filters whole images";
     if (op->kind == TESS_OP_FFT) {
-        if (op->fft.rows_only)
+        if (op->fft.rows_only || op->fft.columns_only)
             return "rows alone are left to cuFFT";
         return fits(real_of(op), op->fft.inverse ? &op->in[0] : &op->out[0])
                    ? NULL

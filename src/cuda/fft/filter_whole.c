@@ -29,6 +29,8 @@ static const char *whole_refuses(const tess_op *op, int capability)
 {
     if (op->kind != TESS_OP_FILTER)
         return "only filters";
+    if (op->filter.product_only)
+        return "a card filters whole images";
     const tess_tensor *a = &op->in[0], *b = &op->out[0], *power = &op->in[1], *data = &op->in[2];
     const tess_op to = part_of(op, false), back = part_of(op, true);
     if (a->n != b->n || a->d != b->d || a->h != b->h || a->w != b->w || a->c != b->c)

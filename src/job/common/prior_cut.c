@@ -7,6 +7,11 @@ int64_t tess_prior_planes(const tess_prior *p)
     return p->model->model.channels == 1 ? p->image.c : 1;
 }
 
+bool tess_prior_in_strips(const tess_prior *p)
+{
+    return tess_share_many(p->share) && p->image.d == 1;
+}
+
 static tess_status check(const tess_prior *p, const tess_prior_request *r, tess_error *error)
 {
     const bool volume = p->model->model.volume;
@@ -27,7 +32,7 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
 {
     const bool volume = p->model->model.volume;
     const int64_t depth = r->tile_depth == TESS_TILE_CUBE ? r->tile_height : tess_max_i64(r->tile_depth, 0);
-    const tess_cut_request request = {
+    tess_cut_request request = {
         .size = {p->image.d, p->image.h, p->image.w},
         .tile = {depth, r->tile_height, r->tile_width},
         .halo = {r->halo, r->halo, r->halo},
@@ -43,5 +48,11 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
         .job_needs = r->job_needs,
     };
     TESS_TRY(check(p, r, error));
+    if (tess_prior_in_strips(p)) {
+        request.above = p->share->dist->rank > 0;
+        request.below = p->share->dist->rank + 1 < p->share->dist->size;
+        request.tile[TESS_HEIGHT] = request.tile[TESS_WIDTH] = TESS_TILE_WHOLE;
+        request.batch = 1;
+    }
     return tess_cut_choose(p->model->bound, &p->model->model, p->engine->rates, &request, &p->choice, error);
 }

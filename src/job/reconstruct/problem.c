@@ -139,6 +139,35 @@ int64_t tess_problem_rows(const tess_problem *p)
     return p->depth * p->height;
 }
 
+/* Ranks have rows of an image, and whole slices of a volume. */
+int64_t tess_problem_first(const tess_problem *p)
+{
+    return tess_share_first(p->share) * (p->depth > 1 ? p->height : 1);
+}
+
+int64_t tess_problem_own(const tess_problem *p)
+{
+    return p->depth > 1 ? tess_share_rows(p->share, p->depth) * p->height
+                        : tess_share_rows(p->share, p->height);
+}
+
+int64_t tess_problem_view(const tess_problem *p, int rank)
+{
+    return p->count * rank / p->share->dist->size;
+}
+
+int64_t tess_problem_first_view(const tess_problem *p)
+{
+    return tess_share_many(p->share) ? tess_problem_view(p, p->share->dist->rank) : 0;
+}
+
+int64_t tess_problem_own_views(const tess_problem *p)
+{
+    return tess_share_many(p->share)
+               ? tess_problem_view(p, p->share->dist->rank + 1) - tess_problem_first_view(p)
+               : p->count;
+}
+
 /* Rejects options that this problem does not use, because the user expects them to change something. */
 static tess_status check_options(const tess_reconstruct_settings *s, tess_error *error)
 {
@@ -262,8 +291,10 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                           .angles = p->angles,
                                           .centres = p->centres,
                                           .circle = p->circle,
-                                          .corners = true};
-        return tess_radon_create_scan(device, &scan, op, error);
+                                          .corners = true,
+                                          .share = p->share};
+        return tess_share_many(p->share) ? tess_radon_create_shared(device, &scan, op, error)
+                                         : tess_radon_create_scan(device, &scan, op, error);
     }
     if (p->physics == TESS_PHYSICS_CONE) {
         const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
@@ -274,7 +305,10 @@ static tess_status make_operator(const tess_problem *p, tess_device *device, siz
                                          .views = p->count,
                                          .rows = p->rows,
                                          .columns = p->columns,
-                                         .vectors = p->vectors};
+                                         .vectors = p->vectors,
+                                         .share = p->share};
+        if (tess_share_many(p->share))
+            return tess_rays_create_shared(device, &rays, op, error);
         return slab_bytes ? tess_rays_create_slabs(device, &rays, slab_bytes, op, error)
                           : tess_rays_create(device, &rays, op, error);
     }

@@ -119,6 +119,7 @@ typedef struct tess_problem {
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
     int64_t image_height, image_width; /* of the file */
+    tess_share *share;                 /* the ranks that share the image; NULL: alone. Not owned */
     int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;
 
@@ -143,6 +144,14 @@ tess_extent tess_problem_measurement_extent(const tess_problem *problem);
 /* Values in a row of the image, and the number of rows. */
 int64_t tess_problem_row(const tess_problem *problem);
 int64_t tess_problem_rows(const tess_problem *problem);
+/* The rows of these that this rank has: the first one, and their number. */
+int64_t tess_problem_first(const tess_problem *problem);
+int64_t tess_problem_own(const tess_problem *problem);
+/* The views of a scan that a rank has. */
+int64_t tess_problem_view(const tess_problem *problem,
+                          int rank); /* the first one, or for the number of ranks: the end */
+int64_t tess_problem_first_view(const tess_problem *problem);
+int64_t tess_problem_own_views(const tess_problem *problem);
 bool tess_problem_has_truth(const tess_problem *problem);
 /* Value in the measurement's file that is 1 in the solver. */
 double tess_problem_measured_unit(const tess_problem *problem);

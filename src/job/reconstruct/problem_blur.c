@@ -167,6 +167,7 @@ static tess_status gaussians(const tess_problem *p, tess_device *device, tess_op
                              tess_operator **op, tess_error *error)
 {
     const tess_blur_settings blur = {.height = p->height,
+                                     .share = p->share,
                                      .width = p->width,
                                      .channels = p->channels,
                                      .count = p->count,

@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/rng.h"
 #include "job/reconstruct/detector_grid.h"
 #include "job/reconstruct/finite.h"
+#include "job/reconstruct/reconstruct_quality.h"
 #include "job/reconstruct/resize.h"
 #include "job/reconstruct/shadow.h"
 #include "job/reconstruct/values.h"
 #include "job/reconstruct/views.h"
 #include "physics/phantom.h"
 
-enum { SUBSAMPLES = 4, SUBVOXELS = 2, SLICES = 64 };
+enum { SUBSAMPLES = 4, SUBVOXELS = 2 };
 
 /* Reads rows of a file as values and passes each on. */
 typedef struct file_rows {
@@ -23,8 +23,9 @@ typedef struct file_rows {
     tess_extent extent; /* as planned */
     float *to;          /* in host or device memory */
     bool device;
-    bool numbers; /* integers are not divided by their type's maximum */
-    bool holes;   /* missing values are allowed, and become NaN */
+    bool numbers;         /* integers are not divided by their type's maximum */
+    bool holes;           /* missing values are allowed, and become NaN */
+    int64_t first, count; /* only these rows are taken; count 0: all */
 } file_rows;
 
 static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
@@ -66,9 +67,12 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
     const double unit = own ? 1 : p->unit, offset = own ? 0 : p->offset;
     tess_bad_values bad = {0};
     tess_kept kept = {0};
-    for (int64_t y = 0; y < is->height; y++) {
-        float *row = f->device ? f->workspace->host.rows[1] : f->to + y * samples;
+    const int64_t end = f->count ? f->first + f->count : is->height;
+    for (int64_t y = 0; y < end; y++) {
         TESS_TRY(tess_values_next(from, error));
+        if (y < f->first)
+            continue;
+        float *row = f->device ? f->workspace->host.rows[1] : f->to + (y - f->first) * samples;
         TESS_TRY(tess_values_take(from, f->numbers ? 1 : info->full_scale, 0, samples, row, &kept, error));
         tess_bad_values_count(&bad, y, row, samples);
         TESS_TRY(take_row(f, unit, offset, y, row, error));
@@ -77,7 +81,8 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
         device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
     }
-    if (f->holes && bad.nan + bad.infinite == is->height * samples)
+    const bool all = !tess_share_many(p->share); /* a rank's part may be a hole */
+    if (f->holes && all && bad.nan + bad.infinite == is->height * samples)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
                          f->path);
@@ -98,31 +103,61 @@ static tess_status read_file(const file_rows *f, tess_error *error)
     return status;
 }
 
-static tess_status read_resized(const tess_problem *p, tess_workspace *w, tess_error *error)
+/* The rows of the truth that this rank needs. */
+static void rows_of_truth(const tess_problem *p, int64_t *first, int64_t *count)
 {
+    *first = tess_problem_first(p) - tess_judge_above(p);
+    *count = tess_problem_own(p) + tess_judge_above(p);
+}
+
+static tess_bicubic resize_of(const tess_problem *p)
+{
+    tess_bicubic resize = {.from_height = p->image_height,
+                           .from_width = p->image_width,
+                           .channels = p->channels,
+                           .height = p->height,
+                           .width = p->width};
+    rows_of_truth(p, &resize.first, &resize.rows);
+    return resize;
+}
+
+size_t tess_problem_resize_bytes(const tess_problem *p)
+{
+    const tess_bicubic resize = resize_of(p);
+    int64_t first, count;
+    if (!p->resized)
+        return 0;
+    tess_bicubic_source(&resize, &first, &count);
+    return (size_t)(count * p->image_width * p->channels) * sizeof(float);
+}
+
+static tess_status read_resized(const tess_problem *p, tess_workspace *w, float *truth, tess_error *error)
+{
+    const tess_bicubic resize = resize_of(p);
     tess_block own = {0};
-    TESS_TRY(tess_block_alloc(p->memory, &own, TESS_MEM_HOST,
-                              (size_t)(p->image_height * p->image_width * p->channels) * sizeof(float),
-                              error));
-    const file_rows file = {.problem = p,
-                            .workspace = w,
-                            .path = p->image,
-                            .extent = {p->image_height, p->image_width, p->channels},
-                            .to = own.data};
+    TESS_TRY(tess_block_alloc(p->memory, &own, TESS_MEM_HOST, tess_problem_resize_bytes(p), error));
+    file_rows file = {.problem = p,
+                      .workspace = w,
+                      .path = p->image,
+                      .extent = {p->image_height, p->image_width, p->channels},
+                      .to = own.data};
+    tess_bicubic_source(&resize, &file.first, &file.count);
     tess_status status = read_file(&file, error);
     if (status == TESS_OK)
-        tess_resize_bicubic(own.data, p->image_height, p->image_width, p->channels, w->host.truth, p->height,
-                            p->width);
+        tess_resize_bicubic(&resize, own.data, truth);
     tess_block_free(&own);
     return status;
 }
 
-static void find_peak(tess_host_part *host, int64_t count)
+static tess_status find_peak(const tess_problem *p, tess_host_part *host, int64_t count, tess_error *error)
 {
     float peak = 0;
     for (int64_t i = 0; i < count; i++)
         peak = fmaxf(peak, host->truth[i]);
-    host->truth_peak = peak > 0 ? peak : 1;
+    double most = (double)peak;
+    TESS_TRY(tess_share_add(p->share, TESS_SHARE_MOST, &most, error));
+    host->truth_peak = most > 0 ? (float)most : 1;
+    return TESS_OK;
 }
 
 static void scale_truth(tess_host_part *host, int64_t count, float factor)
@@ -145,74 +180,36 @@ static bool truth_is_numbers(const tess_problem *p)
 tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_error *error)
 {
     const char *path = p->image ? p->image : p->truth;
-    const int64_t count = tess_problem_rows(p) * tess_problem_row(p);
+    const int64_t count = tess_problem_own(p) * tess_problem_row(p);
     tess_host_part *host = &w->host;
+    int64_t first, rows;
+    rows_of_truth(p, &first, &rows);
+    float *truth = host->truth - w->layout.above_values; /* the rows above are there, too */
     if (p->resized)
-        return read_resized(p, w, error);
+        return read_resized(p, w, truth, error);
     if (path) {
         const file_rows file = {.problem = p,
                                 .workspace = w,
                                 .path = path,
                                 .extent = tess_problem_image_extent(p),
-                                .to = host->truth,
+                                .to = truth,
                                 .numbers = truth_is_numbers(p),
-                                .holes = !p->image};
-        TESS_TRY(read_file(&file, error));
-        find_peak(host, count);
+                                .holes = !p->image,
+                                .first = p->depth > 1 ? first / p->height : first,
+                                .count = p->depth > 1 ? rows / p->height : rows};
+        TESS_TRY(tess_share_agree(p->share, read_file(&file, error), error));
+        TESS_TRY(find_peak(p, host, count, error));
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
             scale_truth(host, count, (float)p->unit); /* floats of [0, 1] compared with integers */
         return TESS_OK;
     }
     if (p->physics == TESS_PHYSICS_CONE)
-        tess_phantom_3d(p->depth, p->height, p->width, SUBVOXELS, host->truth);
+        tess_phantom_3d_rows(p->depth, p->height, p->width, SUBVOXELS, first, rows, truth);
     else if (p->physics == TESS_PHYSICS_RADON)
-        tess_phantom_2d(p->width, SUBSAMPLES, host->truth);
+        tess_phantom_2d_rows(p->width, SUBSAMPLES, first, rows, truth);
     else
-        tess_phantom_colour(p->height, p->width, host->truth);
+        tess_phantom_colour_rows(p->height, p->width, first, rows, truth);
     return TESS_OK;
-}
-
-/* Adds noise to one piece of a measurement; the noise of a value depends only on its operator and position. */
-typedef struct noise {
-    const tess_problem *problem;
-    tess_pool *pool;
-    float level;
-    uint64_t seed;
-    int64_t first, count;
-    float *values;
-} noise;
-
-static void add_noise_slice(void *arg, int64_t slice, int thread)
-{
-    (void)thread;
-    const noise *n = arg;
-    const tess_problem *p = n->problem;
-    /* Each blur has its own random numbers; the views of a scan are one measurement. */
-    const int64_t each = p->physics == TESS_PHYSICS_BLUR ? p->height * p->width * p->channels : INT64_MAX;
-    float draws[TESS_PIECE / SLICES];
-    int64_t at = slice * (TESS_PIECE / SLICES);
-    const int64_t end = tess_min_i64(n->count, at + TESS_PIECE / SLICES);
-    while (at < end) {
-        const int64_t item = (n->first + at) / each, inside = (n->first + at) % each;
-        const int64_t some = tess_min_i64(end - at, each - inside);
-        tess_rng_normal((tess_rng_key){n->seed, (uint32_t)item, 0}, inside, some, draws);
-        for (int64_t i = 0; i < some; i++) {
-            float value = n->values[at + i] + n->level * draws[i];
-            if (p->clamped)
-                value = fminf(fmaxf(value, (float)p->low), (float)p->high);
-            n->values[at + i] = value;
-        }
-        at += some;
-    }
-}
-
-static void add_noise(void *user, int64_t first, int64_t count, float *values)
-{
-    noise *n = user;
-    n->first = first;
-    n->count = count;
-    n->values = values;
-    tess_pool_run(n->pool, SLICES, add_noise_slice, n);
 }
 
 typedef struct view_target {
@@ -246,17 +243,12 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
         seen = target->workspace->host.rows[0];
         tess_detector_resample(target->resampler, view, values, seen);
     }
+    view -= tess_problem_first_view(p);
+    if (view < 0 || view >= tess_problem_own_views(p))
+        return TESS_OK; /* another rank's */
     device->memory->copy(device, (float *)target->workspace->measurement.data + view * samples, seen,
                          (size_t)samples * sizeof *seen, NULL);
     return device->streams->sync(device, NULL, error);
-}
-
-tess_status tess_problem_add_noise(const tess_problem *p, tess_workspace *w, void *measurement, double level,
-                                   uint64_t seed, tess_error *error)
-{
-    noise n = {.problem = p, .pool = w->engine->host, .level = (float)level, .seed = seed};
-    return tess_workspace_pieces(w, measurement, tess_workspace_values(&w->op->measurement), true, add_noise,
-                                 &n, error);
 }
 
 static tess_status simulate(const tess_problem *p, tess_workspace *w, double level, uint64_t seed,

@@ -10,6 +10,8 @@ tess_status tess_problem_truth(const tess_problem *problem, tess_workspace *work
                                tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_measure(tess_problem *problem, tess_workspace *workspace, double noise,
                                  uint64_t seed, tess_error *error) TESS_MUST_CHECK;
+/* Memory while the truth is made of an image that is resized; otherwise 0. */
+size_t tess_problem_resize_bytes(const tess_problem *problem);
 /* Adds noise to a measurement in the memory of the device. */
 tess_status tess_problem_add_noise(const tess_problem *problem, tess_workspace *workspace, void *measurement,
                                    double level, uint64_t seed, tess_error *error) TESS_MUST_CHECK;

@@ -31,7 +31,7 @@ static const double NEGATIVE = 0.4; /* mean of the negative part of noise, in de
 
 typedef struct histogram {
     tess_extremes of;
-    int64_t bin[BINS];
+    double bin[BINS]; /* numbers of pixels, as ranks can add them up */
 } histogram;
 
 static void sort(void *user, int64_t first, int64_t count, float *at)
@@ -47,8 +47,9 @@ static void sort(void *user, int64_t first, int64_t count, float *at)
 /* The value that a share of the pixels, but at least some, lie beyond. */
 static double tail(const histogram *h, bool below)
 {
-    const int64_t most = tess_max_i64(LEAST_PIXELS, (int64_t)(ABOVE * (double)h->of.count));
-    int64_t seen = 0, i = 0;
+    const double most = (double)tess_max_i64(LEAST_PIXELS, (int64_t)(ABOVE * (double)h->of.count));
+    double seen = 0;
+    int64_t i = 0;
     while (i < BINS - 1 && (seen += h->bin[below ? i : BINS - 1 - i]) <= most)
         i++;
     const double bin = (h->of.high - h->of.low) / BINS;
@@ -60,10 +61,11 @@ static double tail(const histogram *h, bool below)
 static tess_status fit(tess_workspace *w, const void *image, double noise, double *factor, double *left,
                        tess_error *error)
 {
-    const double rays = (double)tess_workspace_values(&w->op->measurement);
+    double rays = (double)tess_workspace_values(&w->op->measurement);
     const tess_data_term *term = &w->term;
     const void *measured = w->measurement.data;
     double square, product, all;
+    TESS_TRY(tess_share_add(w->op->share, TESS_SHARE_SUM, &rays, error));
     TESS_TRY(tess_data_term_energy(term, image, &square, error));
     TESS_TRY(tess_vectors_dot(&term->measurements, term->residual, measured, &product, error));
     TESS_TRY(tess_vectors_dot(&term->measurements, measured, measured, &all, error));
@@ -109,21 +111,31 @@ static tess_status ends_of(const tess_problem *p, tess_workspace *w, void *image
                            double ends[2], tess_error *error)
 {
     const int64_t count = tess_workspace_values(&w->op->image);
+    tess_share *share = w->op->share;
     histogram *h = tess_small_alloc(1, sizeof *h);
-    if (!h)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a histogram");
-    tess_status status = tess_workspace_extremes(w, image, count, &h->of, error);
+    tess_status status = h ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a histogram");
+    status = tess_share_agree(share, status, error);
+    if (status == TESS_OK)
+        status = tess_workspace_extremes(w, image, count, &h->of, error);
     if (status == TESS_OK && (h->of.bad || !isfinite(factor)))
         status = tess_fail(error, TESS_BAD_INPUT,
                            "%s: the measurements are too large for 32-bit floats; scale them down",
                            p->measurement);
-    if (status == TESS_OK && h->of.high > h->of.low)
+    if (status == TESS_OK && h->of.high > h->of.low) {
         status = tess_workspace_pieces(w, image, count, false, sort, h, error);
+        status = tess_share_agree(share, status, error);
+        if (status == TESS_OK && tess_share_many(share))
+            status = tess_dist_sum_f64(share->dist, h->bin, BINS, error);
+    }
+    if (status != TESS_OK) {
+        tess_small_free(h);
+        return status;
+    }
     ends[0] = both ? fmin(ROOM * factor * tail(h, true), 0) : 0;
     ends[1] = h->of.high > h->of.low ? ROOM * factor * tail(h, false) : 0;
     const double highest = factor * h->of.high;
     tess_small_free(h);
-    return status == TESS_OK ? widen(w, image, factor, highest, ends, error) : status;
+    return widen(w, image, factor, highest, ends, error);
 }
 
 static tess_status ask(void *user, tess_error *error)
@@ -248,11 +260,14 @@ tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, c
     if (p->physics == TESS_PHYSICS_BLUR || p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
     const int64_t count = tess_workspace_values(&w->op->image);
-    TESS_TRY(tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error));
-    if (e.count > MANY_PIXELS && (double)e.count > AT_END * (double)count)
+    TESS_TRY(tess_share_keep(
+        w->op->share, tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error), error));
+    double at_end = (double)e.count;
+    TESS_TRY(tess_share_add(w->op->share, TESS_SHARE_SUM, &at_end, error));
+    if (at_end > MANY_PIXELS && at_end > AT_END * (double)tess_workspace_all_values(w))
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: %lld values of the result are cut off at %.4g, the end of the estimated range; if the "
                   "object may be denser, give \"range\": [0, largest value]",
-                  p->measurement, (long long)e.count, p->unit);
+                  p->measurement, (long long)at_end, p->unit);
     return TESS_OK;
 }

@@ -27,21 +27,34 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
+/* `count` values of a view, wherever it is. Collective: all ranks get them. */
+static tess_status take_values(const tess_problem *p, tess_workspace *w, int64_t view, int64_t first,
+                               int64_t count, float *to, tess_error *error)
+{
+    tess_device *device = w->engine->device;
+    const bool many = tess_share_many(p->share);
+    const int64_t own = view - tess_problem_first_view(p);
+    int owner = 0;
+    if (own >= 0 && own < tess_problem_own_views(p)) {
+        device->memory->copy(device, to,
+                             (const float *)w->measurement.data + own * p->rows * p->columns + first,
+                             (size_t)count * sizeof *to, NULL);
+        TESS_TRY(tess_share_keep(p->share, device->streams->sync(device, NULL, error), error));
+    }
+    while (many && view >= tess_problem_view(p, owner + 1))
+        owner++;
+    return many ? tess_dist_broadcast(p->share->dist, owner, to, (size_t)count * sizeof *to, error) : TESS_OK;
+}
+
 /* Part `part` of detector row `row` of a view, and of the views before and after it if there are any. */
 static tess_status add_part(const tess_problem *p, tess_workspace *w, int64_t view, int64_t row, int64_t part,
                             tess_scan_noise *noise, tess_error *error)
 {
-    tess_device *device = w->engine->device;
-    const int64_t samples = p->rows * p->columns, first = part * MOST_COLUMNS,
-                  count = tess_min_i64(MOST_COLUMNS, p->columns - first);
+    const int64_t first = part * MOST_COLUMNS, count = tess_min_i64(MOST_COLUMNS, p->columns - first);
     const bool alone = p->count < 3;
     float *const to = w->host.piece;
     for (int64_t k = alone ? 1 : 0; k < (alone ? 2 : 3); k++)
-        device->memory->copy(device, to + k * count,
-                             (const float *)w->measurement.data + (view + k - 1) * samples +
-                                 row * p->columns + first,
-                             (size_t)count * sizeof *to, NULL);
-    TESS_TRY(device->streams->sync(device, NULL, error));
+        TESS_TRY(take_values(p, w, view + k - 1, row * p->columns + first, count, to + k * count, error));
     tess_scan_noise_row(noise, alone ? NULL : to, to + count, alone ? NULL : to + 2 * count, count);
     return TESS_OK;
 }
@@ -57,7 +70,7 @@ static tess_status add_all(const tess_problem *p, tess_workspace *w, tess_scan_n
         step++;
     for (int64_t at = 0; at < views * a_view; at += step) {
         if (at % a_view < step)
-            TESS_TRY(tess_stop_check(&w->engine->stop, error));
+            TESS_TRY(tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error));
         TESS_TRY(add_part(p, w, edge + at / a_view, at % a_view / parts, at % a_view % parts, noise, error));
     }
     return TESS_OK;
@@ -69,11 +82,14 @@ tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tes
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
     tess_scan_noise *noise = tess_small_alloc(1, sizeof *noise);
-    if (!noise)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
-    tess_scan_noise_begin(noise, seen.high);
-    const tess_status status = add_all(p, w, noise, error);
-    p->noise_estimate = tess_scan_noise_end(noise);
+    tess_status status =
+        noise ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    status = tess_share_agree(p->share, status, error);
+    if (status == TESS_OK) {
+        tess_scan_noise_begin(noise, seen.high);
+        status = add_all(p, w, noise, error);
+        p->noise_estimate = tess_scan_noise_end(noise);
+    }
     tess_small_free(noise);
     return status;
 }

@@ -5,111 +5,14 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/process.h"
-#include "job/common/choice.h"
-#include "job/common/context.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
-#include "job/reconstruct/detector_grid.h"
+#include "job/common/voice.h"
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/problem_range.h"
 #include "job/reconstruct/reconstruct_choose.h"
+#include "job/reconstruct/reconstruct_impl.h"
 #include "job/reconstruct/reconstruct_rates.h"
-#include "job/reconstruct/reconstruct_record.h"
-#include "job/reconstruct/views.h"
-
-typedef struct reconstruct_job {
-    const tess_reconstruct_settings *settings;
-    tess_engine engine;
-    tess_problem problem;
-    tess_recipe recipe;
-    tess_outputs outputs;
-    tess_prior prior;
-    tess_workspace workspace;
-    tess_budget budget;
-    tess_start start;
-    tess_outcome outcome;
-    tess_usage usage;
-} reconstruct_job;
-
-/* Chooses the network for the image. A colour network assumes that all colours share their edges; in the synthetic
- * picture each colour has its own, so there colours are denoised one by one. */
-static tess_status find_model(reconstruct_job *job, tess_error *error)
-{
-    const int64_t channels = job->problem.channels;
-    const bool published = job->settings->preset && strcmp(job->settings->preset, "deepinv") == 0,
-               drawn = job->problem.synthetic && !job->problem.image;
-    const char *name = job->settings->model                     ? job->settings->model
-                       : channels == 3 && (published || !drawn) ? "drunet-color-small"
-                                                                : "drunet-gray-small";
-    const bool flat = job->problem.depth == 1,
-               slices = job->settings->prior && strcmp(job->settings->prior, "slices") == 0;
-    TESS_TRY(job->recipe.volume
-                 ? tess_engine_volume_of(&job->engine, name, job->recipe.inflation, &job->prior.model, error)
-                 : tess_engine_model_of(&job->engine, name, &job->prior.model, error));
-    const tess_model_net *model = &job->prior.model->model;
-    if (model->channels != channels && model->channels != 1)
-        return tess_fail(error, TESS_BAD_OPTION, "the image has %lld channel(s), but the model %s takes %lld",
-                         (long long)channels, name, (long long)model->channels);
-    if (model->volume && flat)
-        return tess_fail(error, TESS_BAD_OPTION, "the model %s takes volumes; %s is an image", name,
-                         job->problem.name);
-    if (model->volume && slices)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "`prior` slices: the model %s takes volumes; leave it out, or use a 2-D one", name);
-    job->prior.engine = &job->engine;
-    return TESS_OK;
-}
-
-/* The caller's record must not replace a file that is read: each may also be a folder of views. */
-static tess_status check_record(const tess_problem *p, const tess_common *common, tess_error *error)
-{
-    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
-    for (int i = 0; i < 6 && common->record_file; i++) {
-        const bool inside = read[i] && tess_views_same_file(common->record_file, read[i]);
-        TESS_TRY(tess_record_apart(common, inside ? &common->record_file : &read[i], 1, error));
-    }
-    for (int64_t i = 0; p->kernel_files && i < p->count; i++)
-        TESS_TRY(tess_record_apart(common, (const char *const *)&p->kernel_files[i], 1, error));
-    return TESS_OK;
-}
-
-static tess_status describe(reconstruct_job *job, tess_memory *memory, tess_error *error)
-{
-    const tess_reconstruct_settings *s = job->settings;
-    TESS_TRY(tess_problem_describe(memory, s, &job->problem, error));
-    TESS_TRY(tess_detector_grid_choose(&job->problem, error));
-    const tess_problem *p = &job->problem;
-    if (p->detector_grid)
-        tess_note(&s->common, TESS_NOTE_DETAIL,
-                  "%s: views of %lld x %lld pixels are resampled to %lld x %lld, so that rows lie before "
-                  "slices and pixels are not smaller than voxels; \"resample\": false keeps them",
-                  p->measurement, (long long)p->file_rows, (long long)p->file_columns, (long long)p->rows,
-                  (long long)p->columns);
-    if (p->bare_integers)
-        tess_note(
-            &s->common, TESS_NOTE_WARNING,
-            "%s: its integers are taken as line integrals; raw counts need \"flat\" (and \"dark\") in %s",
-            p->measurement, p->name);
-    TESS_TRY(check_record(p, &s->common, error));
-    TESS_TRY(tess_recipe_of(s, &job->problem, &job->recipe, error));
-    TESS_TRY(tess_choice_open(&job->engine, memory, &s->common, error));
-    TESS_TRY(find_model(job, error));
-    TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));
-    const char *const weights = job->prior.model->path;
-    TESS_TRY(tess_record_apart(&s->common, &weights, 1, error));
-    const char *used[] = {s->output, s->side_by_side, s->save_measurement};
-    for (int i = 0; i < 3; i++)
-        if (used[i])
-            TESS_TRY(tess_image_load_library(used[i], error));
-    for (int i = 0; i < 3; i++) /* reported by the plan and, before any work, by the run */
-        if (used[i])
-            TESS_TRY(tess_writer_check_folder(used[i], error));
-    tess_process_reset_peak();
-    tess_memory_reset_peak(memory);
-    job->usage.overhead = tess_process_resident();
-    return TESS_OK;
-}
 
 /* Matter outside of a volume; for images problem.c says it. */
 static void warn_outside(const tess_problem *p, const tess_common *common)
@@ -130,7 +33,7 @@ static void warn_outside(const tess_problem *p, const tess_common *common)
               100 * p->outside, what);
 }
 
-static tess_status plan(reconstruct_job *job, tess_error *error)
+static tess_status plan(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     job->workspace.engine = &job->engine;
@@ -146,6 +49,8 @@ static tess_status plan(reconstruct_job *job, tess_error *error)
                               .workspace = &job->workspace,
                               .budget = &job->budget};
     TESS_TRY(tess_outputs_check(&job->outputs, &planning.held, error));
+    if (job->engine.dist->rank > 0)
+        planning.held = (tess_outputs_held){0}; /* rank 0 writes */
     tess_status status = tess_reconstruct_plan(&planning, error);
     tess_problem *p = &job->problem;
     if (status == TESS_OVER_LIMIT && p->physics == TESS_PHYSICS_CONE && tess_problem_enlarged(p)) {
@@ -174,15 +79,19 @@ static void warn_truncated(const tess_problem *p, const tess_common *common)
 }
 
 /* Fills truth and measurements. A truth from a file is read when the range is known, because it is scaled to it. */
-static tess_status fill(reconstruct_job *job, tess_error *error)
+static tess_status fill(tess_reconstruct_job *job, tess_error *error)
 {
     tess_workspace *w = &job->workspace;
     tess_problem *p = &job->problem;
     const tess_common *common = &job->settings->common;
+    tess_status status = TESS_OK;
     if (w->host.truth && p->synthetic)
-        TESS_TRY(tess_problem_truth(p, w, error));
-    TESS_TRY(tess_problem_measure(p, w, job->recipe.noise, common->seed, error));
-    TESS_TRY(tess_stop_check(&job->engine.stop, error));
+        status = tess_problem_truth(p, w, error);
+    TESS_TRY(tess_share_agree(p->share, status, error));
+    status = tess_problem_measure(p, w, job->recipe.noise, common->seed, error);
+    if (status == TESS_OK)
+        status = tess_stop_check(&job->engine.stop, error);
+    TESS_TRY(tess_share_agree(p->share, status, error));
     warn_truncated(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
     if (w->host.truth && !p->synthetic)
@@ -190,7 +99,7 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
     return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;
 }
 
-static tess_status solve(reconstruct_job *job, tess_error *error)
+static tess_status solve(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_judge judge = {&job->problem, &job->workspace, job->recipe.saturating_psnr};
     tess_solving solving = {.judge = &judge,
@@ -201,8 +110,12 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
                             .usage = &job->usage,
                             .outcome = &job->outcome};
     const double start = tess_clock();
-    tess_stop_begin(&job->engine.stop, job->recipe.iterations * tess_workspace_pixels(&job->workspace));
-    TESS_TRY(tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error));
+    tess_share *share = job->problem.share;
+    tess_stop_begin(&job->engine.stop, job->recipe.iterations * (tess_workspace_all_values(&job->workspace) /
+                                                                 job->problem.channels));
+    TESS_TRY(tess_share_agree(
+        share, tess_reconstruct_begin(&judge, &job->recipe, job->settings->common.seed, &job->start, error),
+        error));
     job->outcome.seconds = tess_clock() - start;
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
@@ -210,25 +123,33 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 
-static tess_status run(reconstruct_job *job, tess_error *error)
+static tess_status prepare(tess_reconstruct_job *job, tess_error *error)
 {
-    tess_stop *stop = &job->engine.stop;
     TESS_TRY(tess_outcome_begin(&job->outcome, job->recipe.iterations, error));
     tess_usage_begin(&job->usage, &job->engine);
     TESS_TRY(tess_outputs_open(&job->outputs, error));
     tess_outputs_doubts(&job->outputs, &job->settings->common);
     TESS_TRY(tess_workspace_take(&job->workspace, error));
     tess_usage_look(&job->usage, job->engine.device);
+    return TESS_OK;
+}
+
+static tess_status run(tess_reconstruct_job *job, tess_error *error)
+{
+    tess_stop *stop = &job->engine.stop;
+    tess_share *share = job->problem.share;
+    TESS_TRY(tess_share_agree(share, prepare(job, error), error));
     TESS_TRY(fill(job, error));
     TESS_TRY(solve(job, error));
-    TESS_TRY(tess_stop_check(stop, error)); /* results of an interrupted run are not kept */
+    TESS_TRY(tess_share_agree(share, tess_stop_check(stop, error),
+                              error)); /* results of an interrupted run are not kept */
     TESS_TRY(tess_outputs_write(&job->outputs, &job->workspace, error));
     tess_stop_end(stop);
     return TESS_OK;
 }
 
 /* The fastest iteration gives the operator's rate: in others the machine was shared. */
-static void calibrate(reconstruct_job *job)
+static void calibrate(tess_reconstruct_job *job)
 {
     double best = INFINITY;
     for (int64_t i = 0; i < job->outcome.result.iterations; i++)
@@ -237,17 +158,18 @@ static void calibrate(reconstruct_job *job)
     tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start, job->outcome.seconds);
 }
 
-static void close_job(reconstruct_job *job)
+static void close_job(tess_reconstruct_job *job)
 {
     tess_outputs_close(&job->outputs);
     tess_prior_close(&job->prior);
     tess_workspace_close(&job->workspace);
     tess_engine_close(&job->engine);
     tess_problem_clear(&job->problem);
+    tess_parts_clear(&job->parts);
     tess_outcome_clear(&job->outcome);
 }
 
-static tess_json *record_of(const reconstruct_job *job, bool ran)
+static tess_json *record_of(const tess_reconstruct_job *job, bool ran)
 {
     const tess_problem *p = &job->problem;
     const tess_outcome *outcome = &job->outcome;
@@ -256,6 +178,7 @@ static tess_json *record_of(const reconstruct_job *job, bool ran)
                                  .recipe = &job->recipe,
                                  .op = job->workspace.op,
                                  .model = job->prior.model,
+                                 .parts = &job->parts,
                                  .start = ran ? &job->start : NULL,
                                  .outcome = ran ? outcome : NULL};
     tess_json *record = tess_record_begin(ran ? "reconstruct" : "plan", &job->engine);
@@ -279,7 +202,7 @@ static tess_json *record_of(const reconstruct_job *job, bool ran)
 }
 
 /* Records what was done before the caller stopped the job. */
-static tess_status record_of_stopped(reconstruct_job *job, char **record, tess_error *error)
+static tess_status record_of_stopped(tess_reconstruct_job *job, char **record, tess_error *error)
 {
     job->outcome.interrupted = true;
     job->outcome.result.iterations = job->outcome.done;
@@ -292,21 +215,40 @@ static tess_status record_of_stopped(reconstruct_job *job, char **record, tess_e
     return TESS_INTERRUPTED;
 }
 
-static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *settings,
-                               bool plan_only, char **record)
+/* On all ranks; what they measured is shared first. */
+static tess_status end_record(tess_reconstruct_job *job, bool ran, char **record, tess_error *error)
+{
+    tess_mem_usage peak = tess_record_peak(&job->engine, &job->budget, &job->outcome);
+    if (ran) {
+        TESS_TRY(tess_parts_share_peak(&job->parts, &peak, error));
+        tess_mem_usage_raise(&job->budget.peak, &peak);
+    }
+    return tess_record_end(record_of(job, ran), record, error);
+}
+
+static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *context, tess_error *error)
+{
+    TESS_TRY(tess_reconstruct_describe(job, context, error));
+    TESS_TRY(tess_share_agree(job->problem.share, plan(job, error), error));
+    if (tess_prior_in_strips(&job->prior)) /* that a strip is not cut says nothing */
+        snprintf(job->prior.choice.reason, sizeof job->prior.choice.reason, "%s", job->parts.reason);
+    return tess_parts_share_plan(&job->parts, &job->budget, error);
+}
+
+static tess_status reconstruct(tess_context *context, const tess_reconstruct_settings *given, bool plan_only,
+                               char **record)
 {
     tess_error *error = &context->error;
+    tess_reconstruct_settings settings = *given;
+    tess_voice voice;
+    tess_reconstruct_job job;
     *record = NULL;
-    TESS_TRY(tess_context_alone(context, "reconstruct"));
-    TESS_TRY(tess_reconstruct_check(settings, error));
-    reconstruct_job job;
     memset(&job, 0, sizeof job);
-    job.settings = settings;
+    job.settings = &settings;
     job.usage.start = tess_clock();
     job.start.baseline_psnr = job.outcome.psnr = job.outcome.ssim = NAN;
-    tess_status status = describe(&job, &context->memory, error);
-    if (status == TESS_OK)
-        status = plan(&job, error);
+    tess_voice_begin(&voice, context->dist, &settings.common);
+    tess_status status = describe_and_plan(&job, context, error);
     if (status == TESS_OK && !plan_only)
         status = run(&job, error);
     /* the error may come from unfinished values */
@@ -315,10 +257,11 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     if (status == TESS_INTERRUPTED && !plan_only)
         status = record_of_stopped(&job, record, error);
     if (status == TESS_OK)
-        status = tess_record_end(record_of(&job, !plan_only), record, error);
-    if (status == TESS_OK && !plan_only)
-        calibrate(&job);
+        status = tess_dist_agree(context->dist, end_record(&job, !plan_only, record, error), error);
+    if (status == TESS_OK && !plan_only && context->dist->size == 1)
+        calibrate(&job); /* ranks that share a host would disturb each other */
     close_job(&job);
+    tess_voice_end(&voice);
     return status;
 }
 

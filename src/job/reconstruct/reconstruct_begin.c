@@ -31,7 +31,8 @@ static void show(const starting *s, const void *image)
 static tess_status mean_of_measurements(const starting *s, void *mean, tess_error *error)
 {
     for (int64_t i = 0; i < s->problem->count; i++)
-        TESS_TRY(tess_margins_add(s->w, s->problem, i, mean, error));
+        TESS_TRY(
+            tess_share_keep(s->problem->share, tess_margins_add(s->w, s->problem, i, mean, error), error));
     show(s, s->w->measurement.data);
     s->start->baseline = "mean of the measurements";
     return tess_judge_image(s->judge, mean, &s->start->baseline_psnr, NULL, error);
@@ -63,8 +64,10 @@ static tess_status filtered(const starting *s, void *image, tess_error *error)
     tess_recipe_set_filter(s->problem, op, filters[best]);
     op->table->inverse(op, s->w->measurement.data, image, s->w->scratch, NULL);
     if (s->w->host.shown)
-        TESS_TRY(tess_margins_rows(s->w, s->problem, image, 0, tess_problem_rows(s->problem),
-                                   s->w->host.shown, error));
+        TESS_TRY(tess_share_keep(s->problem->share,
+                                 tess_margins_rows(s->w, s->problem, image, tess_problem_first(s->problem),
+                                                   tess_problem_own(s->problem), s->w->host.shown, error),
+                                 error));
     start->baseline = names[s->problem->physics == TESS_PHYSICS_CONE][best];
     return TESS_OK;
 }
@@ -121,7 +124,8 @@ static tess_status first_estimate(const starting *s, tess_error *error)
     tess_cg_result result;
     const tess_sum mean = {.a = 1, .x = w->vectors[1]};
     if (s->recipe->init == TESS_INIT_MEAN) {
-        TESS_TRY(tess_margins_fill(w, s->problem, w->vectors[1], error));
+        TESS_TRY(tess_share_keep(s->problem->share, tess_margins_fill(w, s->problem, w->vectors[1], error),
+                                 error));
         TESS_TRY(tess_vectors_sum(&w->term.images, &mean, x, error));
         return fit_range(s, error);
     }

@@ -86,7 +86,9 @@ tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const vo
     tess_device *device = w->engine->device;
     const tess_tensor *all = &w->op->image;
     const int64_t samples = tess_problem_row(p), stride = all->w * all->c;
-    const bool whole = stride == samples && all->h == p->height; /* rows follow each other */
+    const bool whole =
+        stride == samples && (all->h == p->height || tess_share_many(p->share)); /* rows follow each other */
+    first -= tess_problem_first(p);
     for (int64_t y = 0, some; y < count; y += some) {
         const int64_t slice = (first + y) / p->height + p->margin_depth,
                       row = (first + y) % p->height + p->margin[0];

@@ -18,6 +18,8 @@ static const double FIRST = 1.5, MOST = 0.4;
 
 void tess_recipe_set_filter(const tess_problem *p, tess_operator *op, tess_filter filter)
 {
+    if (op->inner)
+        op = op->inner;
     (p->physics == TESS_PHYSICS_CONE ? tess_rays_set_filter : tess_radon_set_filter)(op, filter);
 }
 
@@ -29,11 +31,12 @@ static tess_status backprojected(const tess_problem *p, double level, tess_works
     const tess_sum nothing = {.a = 0, .x = w->measurement.data};
     double square;
     TESS_TRY(tess_vectors_sum(&term->measurements, &nothing, term->residual, error));
-    TESS_TRY(tess_problem_add_noise(p, w, term->residual, level, SEED, error));
+    TESS_TRY(
+        tess_share_keep(p->share, tess_problem_add_noise(p, w, term->residual, level, SEED, error), error));
     tess_recipe_set_filter(p, w->op, TESS_FILTER_RAM_LAK);
     w->op->table->inverse(w->op, term->residual, w->vectors[0], w->scratch, NULL);
     TESS_TRY(tess_vectors_dot(&term->images, w->vectors[0], w->vectors[0], &square, error));
-    *deviation = sqrt(square / (double)tess_workspace_values(&w->op->image));
+    *deviation = sqrt(square / (double)tess_workspace_all_values(w));
     return TESS_OK;
 }
 

@@ -1,25 +1,20 @@
 #define _XOPEN_SOURCE 700
-#include "job/reconstruct/reconstruct_output.h"
+#include "job/reconstruct/reconstruct_output_impl.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/checked.h"
 #include "job/common/note.h"
-#include "job/reconstruct/reconstruct_margins.h"
 #include "job/reconstruct/views.h"
-#include "tensor/samples.h"
 
-static bool is_npy(const char *path)
+bool tess_output_is_npy(const char *path)
 {
     const char *suffix = strrchr(path, '.');
     return suffix && strcasecmp(suffix, ".npy") == 0;
 }
 
-/* Arrays and rasters store the values; a picture stores [0, range] in 8 bits. */
-static bool holds_values(const char *path)
+bool tess_output_holds_values(const char *path)
 {
     static const char *const suffixes[] = {".npy", ".tif", ".tiff", ".img", ".bil", ".bip", ".bsq"};
     const char *suffix = strrchr(path, '.');
@@ -33,7 +28,7 @@ static tess_image_info info_of(const char *path, int64_t height, int64_t width, 
 {
     tess_image_info info = {
         .height = height, .width = width, .channels = (int)channels, .dtype = TESS_U8, .full_scale = 255};
-    if (holds_values(path)) {
+    if (tess_output_holds_values(path)) {
         info.dtype = TESS_F32;
         info.full_scale = 1;
     }
@@ -57,14 +52,14 @@ static tess_image_info result_info(const tess_outputs *o)
 {
     const tess_problem *p = o->problem;
     const tess_extent all = tess_problem_image_extent(p);
-    if (is_npy(o->result)) {
+    if (tess_output_is_npy(o->result)) {
         tess_image_info info = info_of(o->result, all.height, all.width, all.channels);
         info.axes = p->channel_axis ? TESS_AXES_HWC : TESS_AXES_AUTO;
         return info;
     }
     tess_image_info info = info_of(o->result, p->height, p->width, p->channels);
     info.extras_bytes = p->like_measurement ? p->extras_bytes : 0;
-    info.same_numbers = holds_values(o->result); /* pictures show the range in 8 bits */
+    info.same_numbers = tess_output_holds_values(o->result); /* pictures show the range in 8 bits */
     return info;
 }
 
@@ -109,7 +104,7 @@ tess_status tess_outputs_check(const tess_outputs *o, tess_outputs_held *held, t
     }
     if (!o->measurement)
         return TESS_OK;
-    if (!is_npy(o->measurement))
+    if (!tess_output_is_npy(o->measurement))
         return tess_fail(error, TESS_BAD_OPTION, "`save_measurement` %s: name an .npy file", o->measurement);
     info = measurement_info(o);
     TESS_TRY(tess_writer_check(o->measurement, &info, error));
@@ -117,93 +112,21 @@ tess_status tess_outputs_check(const tess_outputs *o, tess_outputs_held *held, t
     return TESS_OK;
 }
 
-/* Row y into `values`. */
-typedef tess_status (*row_fn)(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
-                              tess_error *error);
-
-static tess_status write_rows(const tess_outputs *o, tess_workspace *w, tess_writer *writer,
-                              const tess_image_info *info, row_fn row, tess_error *error)
+/* Rank 0 writes. */
+static bool writes(const tess_outputs *o)
 {
-    float *const *rows = w->host.rows;
-    for (int64_t y = 0; y < info->height; y++) {
-        TESS_TRY(row(o, w, y, rows[0], error));
-        tess_samples_from_float(info->dtype, info->full_scale, rows[0], info->width * info->channels,
-                                rows[1]);
-        TESS_TRY(tess_writer_rows(writer, 1, rows[1], error));
-    }
-    return tess_writer_commit(writer, error);
-}
-
-/* Converts to the units of the measurement, or to [0, 1] for a picture. */
-static void clamp(const tess_problem *p, int64_t count, bool picture, float *values)
-{
-    if (!picture)
-        tess_problem_to_units(p, count, values);
-    for (int64_t i = 0; i < count && picture; i++)
-        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * (1 / p->high));
-}
-
-/* A picture of a volume shows the middle slice. */
-static int64_t middle(const tess_problem *p)
-{
-    return p->depth / 2 * p->height;
-}
-
-static tess_status result_row(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
-                              tess_error *error)
-{
-    const tess_problem *p = o->problem;
-    const tess_extent all = tess_problem_image_extent(p);
-    const bool npy = is_npy(o->result); /* for a volume, its rows are slices */
-    const int64_t samples = npy ? all.width * all.channels : tess_problem_row(p),
-                  rows = samples / tess_problem_row(p), first = npy ? y * rows : middle(p) + y;
-    TESS_TRY(tess_margins_rows(w, p, w->vectors[0], first, rows, values, error));
-    clamp(p, samples, !holds_values(o->result), values);
-    return TESS_OK;
-}
-
-static tess_status measurement_row(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
-                                   tess_error *error)
-{
-    tess_device *device = w->engine->device;
-    const tess_extent m = tess_problem_measurement_extent(o->problem);
-    const int64_t samples = m.width * m.channels;
-    device->memory->copy(device, values, (const float *)w->measurement.data + y * samples,
-                         (size_t)samples * sizeof *values, NULL);
-    TESS_TRY(device->streams->sync(device, NULL, error));
-    for (int64_t i = 0; i < samples; i++)
-        values[i] =
-            (float)((double)(values[i] * (float)tess_problem_measured_unit(o->problem)) + o->problem->offset);
-    return TESS_OK;
-}
-
-static tess_status side_row(const tess_outputs *o, tess_workspace *w, int64_t y, float *values,
-                            tess_error *error)
-{
-    const tess_problem *p = o->problem;
-    const int64_t samples = p->width * p->channels, step = samples + TESS_GAP * p->channels;
-    const bool picture = !holds_values(o->side_by_side);
-    const int64_t pictures = w->host.truth ? 3 : 2;
-    for (int64_t i = 0; i < pictures * step - TESS_GAP * p->channels; i++)
-        values[i] = (float)p->high;
-    clamp(p, pictures * step - TESS_GAP * p->channels, picture, values);
-    y += middle(p);
-    memcpy(values, w->host.shown + y * samples, (size_t)samples * sizeof *values);
-    TESS_TRY(tess_margins_rows(w, p, w->vectors[0], y, 1, values + step, error));
-    if (w->host.truth)
-        memcpy(values + 2 * step, w->host.truth + y * samples, (size_t)samples * sizeof *values);
-    for (int64_t i = 0; i < pictures; i++)
-        clamp(p, samples, picture, values + i * step);
-    return TESS_OK;
+    return !tess_share_many(o->problem->share) || o->problem->share->dist->rank == 0;
 }
 
 tess_status tess_outputs_save_measurement(const tess_outputs *o, tess_workspace *w, tess_error *error)
 {
     const tess_image_info info = measurement_info(o);
     tess_writer *writer = NULL;
-    tess_status status = tess_writer_open(o->memory, o->measurement, &info, NULL, &writer, error);
+    tess_status status =
+        writes(o) ? tess_writer_open(o->memory, o->measurement, &info, NULL, &writer, error) : TESS_OK;
+    status = tess_share_agree(o->problem->share, status, error);
     if (status == TESS_OK)
-        status = write_rows(o, w, writer, &info, measurement_row, error);
+        status = tess_output_rows(o, w, writer, &info, &tess_measurement_rows, error);
     tess_writer_close(writer);
     return status;
 }
@@ -211,7 +134,9 @@ tess_status tess_outputs_save_measurement(const tess_outputs *o, tess_workspace 
 tess_status tess_outputs_open(tess_outputs *o, tess_error *error)
 {
     const tess_image_info result = result_info(o);
-    if (o->problem->like_measurement && !is_npy(o->result))
+    if (!writes(o))
+        return TESS_OK;
+    if (o->problem->like_measurement && !tess_output_is_npy(o->result))
         TESS_TRY(tess_reader_open_axes(o->memory, o->problem->measurement, TESS_AXES_PLAIN, &o->like, error));
     TESS_TRY(tess_writer_open(o->memory, o->result, &result, o->like, &o->writer, error));
     if (!o->side_by_side)
@@ -244,9 +169,11 @@ static void doubt_meaning(const tess_outputs *o, const tess_common *common)
 void tess_outputs_doubts(const tess_outputs *o, const tess_common *common)
 {
     const tess_problem *p = o->problem;
+    if (!writes(o))
+        return;
     const char *lost = tess_writer_lost(o->writer);
-    if (p->depth > 1 && !is_npy(o->result)) /* a raster may be expected to hold all slices */
-        tess_note(common, holds_values(o->result) ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+    if (p->depth > 1 && !tess_output_is_npy(o->result)) /* a raster may be expected to hold all slices */
+        tess_note(common, tess_output_holds_values(o->result) ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: holds the slice in the middle of the volume; an .npy file holds all of it", o->result);
     if (lost)
         tess_note(common, TESS_NOTE_WARNING, "%s: of %s this format cannot hold: %s", o->result,
@@ -258,13 +185,13 @@ void tess_outputs_doubts(const tess_outputs *o, const tess_common *common)
 tess_status tess_outputs_write(tess_outputs *o, tess_workspace *w, tess_error *error)
 {
     const tess_image_info result = result_info(o);
-    TESS_TRY(write_rows(o, w, o->writer, &result, result_row, error));
+    TESS_TRY(tess_output_rows(o, w, o->writer, &result, &tess_result_rows, error));
     tess_writer_close(o->writer); /* its memory is free for the next writer */
     o->writer = NULL;
     if (!o->side_by_side)
         return TESS_OK;
     const tess_image_info side = side_info(o);
-    return write_rows(o, w, o->side_writer, &side, side_row, error);
+    return tess_output_rows(o, w, o->side_writer, &side, &tess_side_rows, error);
 }
 
 void tess_outputs_close(tess_outputs *o)

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/reconstruct_quality.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "plan/limit.h"
@@ -27,7 +28,8 @@ static void lay_out_host(const tess_planning *job)
                             p->file_rows * p->file_columns};
     layout->has_truth = tess_problem_has_truth(p);
     layout->is_shown = job->settings->side_by_side != NULL;
-    layout->image_values = tess_problem_rows(p) * tess_problem_row(p);
+    layout->image_values = tess_problem_own(p) * tess_problem_row(p);
+    layout->above_values = layout->has_truth ? tess_judge_above(p) * tess_problem_row(p) : 0;
     layout->row_values = layout->has_truth ? tess_judge_rows(p) * p->width * p->channels : 0;
     for (int i = 0; i < 5; i++)
         layout->row_values = tess_max_i64(layout->row_values, rows[i]);
@@ -146,8 +148,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     tess_mem_bytes making = common, solving = common;
     size_t reading = p->held;
     if (p->resized)
-        reading +=
-            tess_block_granted((size_t)(p->image_height * p->image_width * p->channels) * sizeof(float));
+        reading += tess_block_granted(tess_problem_resize_bytes(p));
     add_images(job, &making, tess_layout_measurement_bytes(op));
     if (!tess_data_term_absorbed(op))
         solving = making;

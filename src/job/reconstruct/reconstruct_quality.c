@@ -5,16 +5,16 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "job/reconstruct/reconstruct_margins.h"
-#include "tensor/quality.h"
 
 enum {
-    PARTS = 64,                 /* of a strip, for sums of squares */
-    BANDS = 8,                  /* for SSIM, each with its own rows */
-    STRIP = 256,                /* rows of an image */
-    BEFORE = TESS_SSIM_TAPS - 1 /* rows above that a window needs */
+    PARTS = 64,  /* of a strip, for sums of squares */
+    BANDS = 8,   /* for SSIM, each with its own rows */
+    STRIP = 256, /* rows of an image */
+    BEFORE = TESS_JUDGE_BEFORE
 };
 
 /* Rows [from, bottom) of a slice, scaled to [0, 1]; those from `top` on are new. */
@@ -32,7 +32,12 @@ typedef struct strip {
 
 int64_t tess_judge_rows(const tess_problem *p)
 {
-    return p->depth > 1 ? p->height : tess_min_i64(p->height, STRIP + BEFORE);
+    return p->depth > 1 ? p->height : tess_min_i64(tess_problem_own(p) + tess_judge_above(p), STRIP + BEFORE);
+}
+
+int64_t tess_judge_above(const tess_problem *p)
+{
+    return p->depth > 1 || tess_problem_first(p) == 0 ? 0 : BEFORE;
 }
 
 size_t tess_judge_bytes(const tess_problem *p)
@@ -87,16 +92,84 @@ static void add_bands(const tess_judge *judge, strip *s, double *similar, int64_
     }
 }
 
+/* Sends the last rows of this rank's part of an image to the next rank, whose windows of SSIM begin there. */
+static void exchange_above(const tess_judge *judge, const void *image)
+{
+    const tess_problem *p = judge->problem;
+    tess_workspace *w = judge->workspace;
+    if (!tess_share_many(p->share) || p->depth > 1)
+        return;
+    const tess_dist *dist = p->share->dist;
+    const int64_t samples = tess_problem_row(p);
+    const size_t bytes = (size_t)(BEFORE * samples) * sizeof(float);
+    tess_dist_transfer list[2];
+    tess_error error;
+    int count = 0;
+    if (dist->rank > 0)
+        list[count++] =
+            (tess_dist_transfer){.peer = dist->rank - 1, .receive = w->host.above, .receive_bytes = bytes};
+    if (dist->rank + 1 < dist->size)
+        list[count++] =
+            (tess_dist_transfer){.peer = dist->rank + 1,
+                                 .send = (const float *)image + (tess_problem_own(p) - BEFORE) * samples,
+                                 .send_bytes = bytes};
+    tess_status status = tess_dist_exchange_begin(w->exchange, list, count, &error);
+    if (status == TESS_OK)
+        status = tess_dist_exchange_end(w->exchange, &error);
+    (void)!tess_share_keep(p->share, status, &error); /* several ranks: it is kept */
+}
+
+/* Rows [at, at + count) of the image, of which the first may be those of the rank above. */
+static tess_status take_rows(const tess_judge *judge, const void *image, int64_t at, int64_t count,
+                             float *values, tess_error *error)
+{
+    const tess_problem *p = judge->problem;
+    const int64_t samples = tess_problem_row(p), missing = tess_max_i64(tess_problem_first(p) - at, 0);
+    if (missing > 0)
+        memcpy(values, judge->workspace->host.above + (BEFORE - missing) * samples,
+               (size_t)(missing * samples) * sizeof *values);
+    return tess_margins_rows(judge->workspace, p, image, at + missing, count - missing,
+                             values + missing * samples, error);
+}
+
+/* What a comparison adds up. */
+typedef struct sums {
+    double square, similar;
+    int64_t positions, valid;
+} sums;
+
+static tess_status compare_all(const tess_judge *judge, const void *image, strip *s, bool resembling,
+                               sums *sum, tess_error *error)
+{
+    const tess_problem *p = judge->problem;
+    tess_workspace *w = judge->workspace;
+    const int64_t room = tess_judge_rows(p), begin = tess_problem_first(p), end = begin + tess_problem_own(p);
+    for (int64_t start = begin / p->height * p->height; start < end; start += p->height) { /* slices */
+        const int64_t stop = tess_min_i64(end - start, p->height);
+        for (s->top = tess_max_i64(begin - start, 0); s->top < stop; s->top = s->bottom) {
+            s->from = tess_max_i64(s->top - BEFORE, 0);
+            s->bottom = tess_min_i64(s->from + room, stop);
+            s->truth_from = w->host.truth + (start + s->from - begin) * s->samples;
+            TESS_TRY(take_rows(judge, image, start + s->from, s->bottom - s->from, s->values, error));
+            tess_pool_run(w->engine->host, PARTS, compare, s);
+            for (int i = 0; i < PARTS; i++) {
+                sum->square += s->square[i];
+                sum->valid += s->valid[i];
+            }
+            if (resembling)
+                add_bands(judge, s, &sum->similar, &sum->positions);
+        }
+    }
+    return TESS_OK;
+}
+
 tess_status tess_judge_image(const tess_judge *judge, const void *image, double *psnr, double *ssim,
                              tess_error *error)
 {
     const tess_problem *p = judge->problem;
-    tess_workspace *w = judge->workspace;
-    const tess_host_part *host = &w->host;
-    const int64_t samples = tess_problem_row(p), room = tess_judge_rows(p);
+    const tess_host_part *host = &judge->workspace->host;
     const bool estimated = p->range_from == TESS_RANGE_FROM_DATA;
-    double square = 0, similar = 0;
-    int64_t positions = 0, valid = 0;
+    sums sum = {0};
     *psnr = NAN;
     if (ssim)
         *ssim = NAN;
@@ -104,30 +177,21 @@ tess_status tess_judge_image(const tess_judge *judge, const void *image, double 
         return TESS_OK;
     strip s = {.values = host->rows[0],
                .truth = host->rows[1],
-               .samples = samples,
+               .samples = tess_problem_row(p),
                .low = (float)p->low,
                .high = (float)p->high,
                .truth_low = estimated ? -FLT_MAX : (float)p->low,
                .truth_high = estimated ? FLT_MAX : (float)p->high,
                .peak = estimated ? host->truth_peak : (float)p->high};
-    for (int64_t slice = 0; slice < p->depth; slice++)
-        for (s.top = 0; s.top < p->height; s.top = s.bottom) {
-            s.from = tess_max_i64(s.top - BEFORE, 0);
-            s.bottom = tess_min_i64(s.from + room, p->height);
-            const int64_t at = slice * p->height + s.from;
-            s.truth_from = host->truth + at * samples;
-            TESS_TRY(tess_margins_rows(w, p, image, at, s.bottom - s.from, s.values, error));
-            tess_pool_run(w->engine->host, PARTS, compare, &s);
-            for (int i = 0; i < PARTS; i++) {
-                square += s.square[i];
-                valid += s.valid[i];
-            }
-            if (ssim)
-                add_bands(judge, &s, &similar, &positions);
-        }
-    const double mean = square / (double)valid; /* a truth without any value is refused */
+    exchange_above(judge, image);
+    TESS_TRY(tess_share_keep(p->share, compare_all(judge, image, &s, ssim, &sum, error), error));
+    double valid = (double)sum.valid, positions = (double)sum.positions;
+    double *const added[] = {&sum.square, &sum.similar, &valid, &positions};
+    for (int i = 0; i < 4; i++)
+        TESS_TRY(tess_share_add(p->share, TESS_SHARE_SUM, added[i], error));
+    const double mean = sum.square / valid; /* a truth without any value is refused */
     *psnr = -10 * log10(mean + (judge->saturating ? 1e-8 : 0));
-    if (ssim && positions)
-        *ssim = similar / (double)positions;
+    if (ssim && positions > 0)
+        *ssim = sum.similar / positions;
     return TESS_OK;
 }

@@ -65,13 +65,20 @@ static void add_device(tess_json **measured, const tess_engine *engine, const te
                          outcome->result.seconds > 0 ? busy / outcome->result.seconds : 0);
 }
 
-void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
-                              const tess_outcome *outcome, const tess_usage *usage, double pixels)
+tess_mem_usage tess_record_peak(const tess_engine *engine, const tess_budget *budget,
+                                const tess_outcome *outcome)
 {
     tess_mem_usage peak;
     tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
     tess_mem_usage_raise(&peak, &budget->peak);
     tess_mem_usage_raise(&peak, &outcome->result.peak);
+    return peak;
+}
+
+void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
+                              const tess_outcome *outcome, const tess_usage *usage, double pixels)
+{
+    const tess_mem_usage peak = tess_record_peak(engine, budget, outcome);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", outcome->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",

@@ -5,12 +5,16 @@
 #include "base/json.h"
 #include "job/reconstruct/reconstruct_begin.h"
 #include "job/reconstruct/reconstruct_plan.h"
+#include "job/reconstruct/reconstruct_ranks.h"
 #include "job/reconstruct/reconstruct_run.h"
 
 /* Add "input" and "plan". */
 void tess_record_add_input(tess_json **record, const tess_problem *problem);
 void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tess_workspace *workspace,
                           const tess_budget *budget);
+/* The largest memory that was counted. */
+tess_mem_usage tess_record_peak(const tess_engine *engine, const tess_budget *budget,
+                                const tess_outcome *outcome);
 /* Adds "measured"; `pixels`: of the image. */
 void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
                               const tess_outcome *outcome, const tess_usage *usage, double pixels);
@@ -22,6 +26,7 @@ typedef struct tess_record_own {
     const tess_recipe *recipe;
     const tess_operator *op;
     const tess_engine_model *model;
+    const tess_parts *parts;
     const tess_start *start;
     const tess_outcome *outcome;
 } tess_record_own;

@@ -188,6 +188,7 @@ void tess_record_add_own(tess_json **record, const tess_record_own *about)
                          : exact(about) ? "minimum"
                                         : "conjugate gradients");
     tess_json_set_int(&own, "inner", exact(about) ? 0 : r->inner);
+    tess_parts_record(about->parts, p, &own);
     if (!outcome) {
         tess_json_set_int(&own, "iterations_most", r->iterations);
         tess_json_set(record, "reconstruct", own);

@@ -76,6 +76,13 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
     return report(judge, facts->iteration + 1, error);
 }
 
+static tess_status open_prior(const tess_solving *s, tess_error *error)
+{
+    TESS_TRY(tess_engine_load(s->judge->workspace->engine, error));
+    s->usage->loaded = tess_process_resident();
+    return tess_prior_open(s->prior, error);
+}
+
 tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
 {
     const tess_recipe *recipe = s->recipe;
@@ -100,9 +107,7 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
                                         .denoise_user = s->prior,
                                         .monitor = monitor,
                                         .monitor_user = (void *)s};
-    TESS_TRY(tess_engine_load(w->engine, error));
-    s->usage->loaded = tess_process_resident();
-    TESS_TRY(tess_prior_open(s->prior, error));
+    TESS_TRY(tess_share_agree(w->op->share, open_prior(s, error), error));
     tess_usage_look(s->usage, w->engine->device);
     TESS_TRY(tess_pnp(&w->term, &settings, w->vectors, &outcome->result, error));
     tess_prior_close(s->prior);

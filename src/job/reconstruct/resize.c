@@ -34,23 +34,30 @@ static taps taps_of(int64_t index, int64_t from, int64_t to)
     return k;
 }
 
-void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
-                         float *to, int64_t height, int64_t width)
+void tess_bicubic_source(const tess_bicubic *r, int64_t *first, int64_t *count)
 {
-    for (int64_t y = 0; y < height; y++) {
-        const taps rows = taps_of(y, from_height, height);
-        for (int64_t x = 0; x < width; x++) {
-            const taps cols = taps_of(x, from_width, width);
-            for (int64_t c = 0; c < channels; c++) {
+    *first = taps_of(r->first, r->from_height, r->height).at[0];
+    *count = taps_of(r->first + r->rows - 1, r->from_height, r->height).at[TAPS - 1] + 1 - *first;
+}
+
+void tess_resize_bicubic(const tess_bicubic *r, const float *from, float *to)
+{
+    int64_t source, count;
+    tess_bicubic_source(r, &source, &count);
+    for (int64_t y = r->first; y < r->first + r->rows; y++) {
+        const taps rows = taps_of(y, r->from_height, r->height);
+        for (int64_t x = 0; x < r->width; x++) {
+            const taps cols = taps_of(x, r->from_width, r->width);
+            for (int64_t c = 0; c < r->channels; c++) {
                 float sum = 0;
                 for (int i = 0; i < TAPS; i++) {
-                    const float *row = from + rows.at[i] * from_width * channels;
+                    const float *row = from + (rows.at[i] - source) * r->from_width * r->channels;
                     float line = 0;
                     for (int j = 0; j < TAPS; j++)
-                        line += cols.weight[j] * row[cols.at[j] * channels + c];
+                        line += cols.weight[j] * row[cols.at[j] * r->channels + c];
                     sum += rows.weight[i] * line;
                 }
-                to[(y * width + x) * channels + c] = fminf(fmaxf(sum, 0), 1);
+                *to++ = fminf(fmaxf(sum, 0), 1);
             }
         }
     }

@@ -3,9 +3,16 @@
 
 #include <stdint.h>
 
-/* torch's bicubic interpolation (a = -0.75, corners not aligned, no
- * antialiasing), then clamped to [0,1]. */
-void tess_resize_bicubic(const float *from, int64_t from_height, int64_t from_width, int64_t channels,
-                         float *to, int64_t height, int64_t width);
+/* Rows [first, first + rows) of an image that is resized to height x width. */
+typedef struct tess_bicubic {
+    int64_t from_height, from_width, channels;
+    int64_t height, width, first, rows;
+} tess_bicubic;
+
+/* The rows of the source that these depend on. */
+void tess_bicubic_source(const tess_bicubic *resize, int64_t *first, int64_t *count);
+/* torch's bicubic interpolation (a = -0.75, corners not aligned, no antialiasing), then clamped to [0,1]. `from` holds only
+ * the rows of tess_bicubic_source. */
+void tess_resize_bicubic(const tess_bicubic *resize, const float *from, float *to);
 
 #endif

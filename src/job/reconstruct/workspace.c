@@ -18,9 +18,13 @@ static void carve(char *at, size_t *used, size_t bytes, bool wanted, void *out)
 /* Places the host's block at `at`; with NULL it only returns its size. */
 static size_t carve_host(const tess_layout *layout, char *at, tess_host_part *host)
 {
-    const size_t image = (size_t)layout->image_values * sizeof(float);
+    const size_t image = (size_t)layout->image_values * sizeof(float),
+                 above = (size_t)layout->above_values * sizeof(float);
     size_t used = 0;
-    carve(at, &used, image, layout->has_truth, &host->truth);
+    carve(at, &used, above + image, layout->has_truth, &host->truth);
+    if (host->truth)
+        host->truth += layout->above_values;
+    carve(at, &used, above, layout->has_truth && above, &host->above);
     carve(at, &used, image, layout->is_shown, &host->shown);
     carve(at, &used, TESS_PIECE * sizeof(float), true, &host->piece);
     for (int i = 0; i < 2; i++)
@@ -66,6 +70,8 @@ tess_status tess_workspace_take(tess_workspace *w, tess_error *error)
     tess_device *device = w->engine->device;
     const tess_layout *layout = &w->layout;
     const size_t vector = tess_vector_bytes(&w->op->image), images = (size_t)layout->vectors * vector;
+    if (tess_share_many(w->op->share))
+        TESS_TRY(tess_dist_exchange_create(w->engine->dist, 2, &w->exchange, error));
     TESS_TRY(
         tess_block_alloc(w->engine->memory, &w->io, TESS_MEM_HOST, tess_layout_host_bytes(layout), error));
     (void)carve_host(layout, w->io.data, &w->host);
@@ -96,6 +102,8 @@ void tess_workspace_release(tess_workspace *w)
         w->engine->device->memory->free(w->engine->device, &w->work);
     }
     tess_block_free(&w->io);
+    tess_dist_exchange_destroy(w->exchange);
+    w->exchange = NULL;
 }
 
 void tess_workspace_close(tess_workspace *w)
@@ -114,6 +122,13 @@ int64_t tess_workspace_pixels(const tess_workspace *w)
 {
     const tess_tensor *image = &w->op->image;
     return image->d * image->h * image->w;
+}
+
+int64_t tess_workspace_all_values(const tess_workspace *w)
+{
+    const tess_share *share = w->op->share;
+    const int64_t own = tess_workspace_values(&w->op->image);
+    return tess_share_many(share) ? own / tess_share_rows(share, 0) * share->from[share->dist->size] : own;
 }
 
 tess_status tess_workspace_pieces(tess_workspace *w, void *vector, int64_t count, bool back, tess_piece_fn fn,
@@ -152,6 +167,18 @@ static void look(void *user, int64_t first, int64_t count, float *values)
 tess_status tess_workspace_extremes(tess_workspace *w, void *vector, int64_t count, tess_extremes *extremes,
                                     tess_error *error)
 {
+    tess_share *share = w->op->share;
     *extremes = (tess_extremes){.low = INFINITY, .high = -INFINITY};
-    return tess_workspace_pieces(w, vector, count, false, look, extremes, error);
+    TESS_TRY(
+        tess_share_keep(share, tess_workspace_pieces(w, vector, count, false, look, extremes, error), error));
+    double counts[] = {(double)extremes->count, (double)extremes->bad, (double)extremes->outside};
+    double *const added[] = {&extremes->negative, &extremes->positive, &counts[0], &counts[1], &counts[2]};
+    for (int i = 0; i < 5; i++)
+        TESS_TRY(tess_share_add(share, TESS_SHARE_SUM, added[i], error));
+    TESS_TRY(tess_share_add(share, TESS_SHARE_LEAST, &extremes->low, error));
+    TESS_TRY(tess_share_add(share, TESS_SHARE_MOST, &extremes->high, error));
+    extremes->count = (int64_t)counts[0];
+    extremes->bad = (int64_t)counts[1];
+    extremes->outside = (int64_t)counts[2];
+    return TESS_OK;
 }

@@ -16,6 +16,7 @@ typedef struct tess_layout {
     int vectors; /* images of the solver */
     size_t term_bytes, residual_bytes;
     int64_t image_values; /* of the truth, and of the picture shown beside the result */
+    int64_t above_values; /* of rows above a rank's part, of the truth and of an image */
     bool has_truth, is_shown;
     int64_t row_values; /* of the longest row or strip of rows that is read, written or compared */
     size_t line_bytes;  /* for the comparison with the truth */
@@ -23,7 +24,8 @@ typedef struct tess_layout {
 
 /* Host memory, in one block. */
 typedef struct tess_host_part {
-    float *truth, *shown; /* NULL: not needed */
+    float *truth, *shown; /* NULL: not needed; the rows above a rank's part lie before those of its truth */
+    float *above;
     float *piece, *rows[2];
     void *lines;
     float truth_peak; /* the truth's largest value: PSNR is relative to it if the range is estimated */
@@ -38,6 +40,7 @@ typedef struct tess_workspace {
     void *scratch;                        /* for the operator while the measurements exist */
     void *vectors[TESS_PNP_MOST_VECTORS]; /* images in the solver's block */
     tess_host_part host;
+    tess_dist_exchange *exchange; /* of rows between ranks; NULL: alone */
 } tess_workspace;
 
 /* Bytes of the host's block, and of the measurements' block: the measurements, and scratch that the operator needs
@@ -56,13 +59,15 @@ void tess_workspace_close(tess_workspace *workspace);
 int64_t tess_workspace_values(const tess_tensor *tensor);
 /* Pixels that the prior sees in one iteration, margins included: the unit of the progress. */
 int64_t tess_workspace_pixels(const tess_workspace *workspace);
+/* Values of the whole image, of which ranks have parts. */
+int64_t tess_workspace_all_values(const tess_workspace *workspace);
 /* Copies a vector of the workspace to the host in pieces and calls `fn`; with `back` the changed pieces are written
  * back. */
 typedef void (*tess_piece_fn)(void *user, int64_t first, int64_t count, float *values);
 tess_status tess_workspace_pieces(tess_workspace *workspace, void *vector, int64_t count, bool back,
                                   tess_piece_fn fn, void *user, tess_error *error) TESS_MUST_CHECK;
 
-/* Statistics of a vector. */
+/* Statistics of a vector; of all its parts, if ranks share it. */
 typedef struct tess_extremes {
     double low, high;          /* of all values */
     double negative, positive; /* sums of absolute values */
@@ -71,6 +76,7 @@ typedef struct tess_extremes {
     int64_t outside; /* values outside -0.2 to 1.5, the range of an image of [0, 1] with noise */
 } tess_extremes;
 
+/* Collective. */
 tess_status tess_workspace_extremes(tess_workspace *workspace, void *vector, int64_t count,
                                     tess_extremes *extremes, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,0 +1,27 @@
+/* reconstruct_impl.h: the job, for reconstruct.c and reconstruct_describe.c. */
+#ifndef TESS_JOB_RECONSTRUCT_IMPL_H
+#define TESS_JOB_RECONSTRUCT_IMPL_H
+
+#include "job/common/context.h"
+#include "job/reconstruct/reconstruct_record.h"
+
+typedef struct tess_reconstruct_job {
+    const tess_reconstruct_settings *settings;
+    tess_engine engine;
+    tess_problem problem;
+    tess_parts parts;
+    tess_recipe recipe;
+    tess_outputs outputs;
+    tess_prior prior;
+    tess_workspace workspace;
+    tess_budget budget;
+    tess_start start;
+    tess_outcome outcome;
+    tess_usage usage;
+} tess_reconstruct_job;
+
+/* Collective. Finds out everything but the plan: problem, recipe, device, network, and how ranks share the image. */
+tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context,
+                                      tess_error *error) TESS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,210 @@
+#define _POSIX_C_SOURCE 200809L
+#include "job/reconstruct/reconstruct_ranks.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/checked.h"
+#include "job/reconstruct/problem_data.h"
+#include "job/reconstruct/reconstruct_quality.h"
+
+static const char ONCE[] = "start it once, without mpirun or srun";
+
+static tess_status check_measured(const tess_problem *p, tess_error *error)
+{
+    if (p->synthetic)
+        return TESS_OK;
+    if (p->physics == TESS_PHYSICS_BLUR)
+        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured blurs yet; %s", p->name,
+                         ONCE);
+    if (tess_problem_enlarged(p))
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: rays outside of the image see something, so more is computed than is shown, which "
+            "ranks cannot share yet; give a larger size, or %s",
+            p->name, ONCE);
+    return TESS_OK;
+}
+
+tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *s, const tess_problem *p,
+                             tess_error *error)
+{
+    if (dist->size == 1)
+        return TESS_OK;
+    TESS_TRY(check_measured(p, error));
+    if (p->physics != TESS_PHYSICS_BLUR && dist->size > p->count)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%d ranks are too many for %lld views, which they share; start at most %lld",
+                         dist->size, (long long)p->count, (long long)p->count);
+    if (p->depth > 1 && dist->size > p->depth)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%d ranks are too many for a volume of %lld slices; start at most %lld", dist->size,
+                         (long long)p->depth, (long long)p->depth);
+    if (p->depth == 1 && s->tile_height != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "`tile`: each rank has a strip of the image; leave it out");
+    return TESS_OK;
+}
+
+/* Strips begin at multiples of what the network needs, as for `denoise`, and have rows enough for a window of SSIM. The
+ * largest is as small as possible: as few are longer as are needed so that the last one, with all rows that are left, is not
+ * larger than those. */
+static tess_status divide_rows(tess_share *share, int64_t height, const tess_prior *prior, tess_error *error)
+{
+    const tess_bound *bound = prior->model->bound;
+    const int64_t least = tess_max_i64(tess_bound_least_strip(bound), TESS_JUDGE_BEFORE),
+                  step = tess_round_up(least, tess_bound_alignment(bound)), over = height % step,
+                  rest = tess_round_up(over, tess_net_grid(prior->model->model.net, TESS_HEIGHT)),
+                  steps = tess_max_i64(height / step + (rest >= least && over >= TESS_JUDGE_BEFORE), 1),
+                  size = share->dist->size;
+    if (size > steps)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
+            "of them or more; start at most %lld",
+            (long long)size, (long long)height, (long long)step, (long long)steps);
+    const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
+                  more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;
+    for (int64_t r = 0; r < size; r++)
+        share->from[r] = (each * r + tess_min_i64(longer, r)) * step;
+    share->from[size] = height;
+    return TESS_OK;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3u; /* FNV-1a */
+    return hash;
+}
+
+/* Of what a rank has found out about its inputs. */
+static uint64_t hash_of(const tess_problem *p)
+{
+    const char *const files[] = {p->name, p->image, p->truth, p->measurement, p->geometry, p->flat, p->dark};
+    const int64_t numbers[] = {p->depth, p->height, p->width, p->channels, p->rows, p->columns, p->count};
+    uint64_t hash = mix(0xcbf29ce484222325u, numbers, sizeof numbers);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct stat about;
+        const int64_t bytes = files[i] && stat(files[i], &about) == 0 ? (int64_t)about.st_size : -1;
+        hash = mix(hash, &bytes, sizeof bytes);
+    }
+    return hash;
+}
+
+static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                          tess_error *error)
+{
+    if (prior->engine->separate_memory)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
+    if (prior->model->model.volume)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s is a 3-D network, whose volumes ranks cannot share yet; use `prior` slices, or %s",
+            prior->model->path, ONCE);
+    const size_t size = (size_t)parts->share.dist->size;
+    parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
+    parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
+    if (!parts->share.from || !parts->ranks)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    for (size_t r = 0; r <= size && p->depth > 1; r++)
+        parts->share.from[r] = p->depth * (int64_t)r / (int64_t)size;
+    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p->height, prior, error);
+}
+
+static void say_shared(tess_parts *parts, const tess_problem *p)
+{
+    static const char *const ways[] = {
+        [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
+        [TESS_PHYSICS_RADON] =
+            "the views; image and views are gathered to compute, and small beside the network",
+        [TESS_PHYSICS_CONE] =
+            "the views, onto which each projects its slab, so that none gathers the volume"};
+    const int size = parts->share.dist->size;
+    int64_t most = 0;
+    for (int r = 0; r < size; r++)
+        most = tess_max_i64(most, parts->ranks[r].count);
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, and share %s", size,
+             p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+             ways[p->physics]);
+}
+
+/* Rank 0 decides, so that all divide alike whatever kernels they have. */
+tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                              tess_error *error)
+{
+    tess_dist *dist = prior->engine->dist;
+    parts->share.dist = dist;
+    if (dist->size == 1)
+        return TESS_OK;
+    TESS_TRY(tess_engine_same_inputs(prior->engine, hash_of(p), error));
+    TESS_TRY(tess_dist_agree(dist, divide(parts, p, prior, error), error));
+    TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
+                                 ((size_t)dist->size + 1) * sizeof *parts->share.from, error));
+    for (int r = 0; r < dist->size; r++) {
+        parts->ranks[r].first = parts->share.from[r];
+        parts->ranks[r].count = parts->share.from[r + 1] - parts->share.from[r];
+    }
+    say_shared(parts, p);
+    return TESS_OK;
+}
+
+void tess_parts_clear(tess_parts *parts)
+{
+    tess_small_free(parts->share.from);
+    tess_small_free(parts->ranks);
+    parts->share.from = NULL;
+    parts->ranks = NULL;
+}
+
+tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_error *error)
+{
+    tess_dist *dist = parts->share.dist;
+    typedef struct plan {
+        tess_mem_usage bytes;
+        double seconds;
+    } plan;
+    const plan mine = {budget->planned, budget->seconds};
+    for (int r = 0; r < dist->size && dist->size > 1; r++) {
+        plan theirs = mine;
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        parts->ranks[r].planned = theirs.bytes.total;
+        tess_mem_usage_raise(&budget->planned, &theirs.bytes);
+        budget->seconds = theirs.seconds > budget->seconds ? theirs.seconds : budget->seconds;
+    }
+    return TESS_OK;
+}
+
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, tess_error *error)
+{
+    tess_dist *dist = parts->share.dist;
+    const tess_mem_usage mine = *peak;
+    for (int r = 0; r < dist->size && dist->size > 1; r++) {
+        tess_mem_usage theirs = mine;
+        TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
+        parts->ranks[r].measured = theirs.total;
+        tess_mem_usage_raise(peak, &theirs);
+    }
+    return TESS_OK;
+}
+
+void tess_parts_record(const tess_parts *parts, const tess_problem *p, tess_json **own)
+{
+    if (!parts->ranks)
+        return;
+    tess_json *list = tess_json_array();
+    for (int r = 0; r < parts->share.dist->size; r++) {
+        const tess_rank_part *part = &parts->ranks[r];
+        tess_json *entry = tess_json_object();
+        tess_json_set_int(&entry, "rank", r);
+        tess_json_set_int(&entry, p->depth > 1 ? "first_slice" : "first_row", part->first);
+        tess_json_set_int(&entry, p->depth > 1 ? "slices" : "rows", part->count);
+        tess_json_set_int(&entry, "planned_bytes", (int64_t)part->planned);
+        if (part->measured)
+            tess_json_set_int(&entry, "measured_bytes", (int64_t)part->measured);
+        tess_json_append(&list, entry);
+    }
+    tess_json_set(own, "parts", list);
+    tess_json_set_string(own, "parts_reason", parts->reason);
+}

@@ -1,0 +1,36 @@
+/* reconstruct_ranks.h: one reconstruction on several ranks. Each has a strip of the image's rows, or a slab of the volume's
+ * slices, in all vectors of the solver; see dist/share.h. */
+#ifndef TESS_JOB_RECONSTRUCT_RANKS_H
+#define TESS_JOB_RECONSTRUCT_RANKS_H
+
+#include "base/json.h"
+#include "job/common/prior.h"
+#include "job/reconstruct/reconstruct_plan.h"
+
+/* What is known of one rank. */
+typedef struct tess_rank_part {
+    int64_t first, count; /* rows, or slices */
+    uint64_t planned, measured;
+} tess_rank_part;
+
+typedef struct tess_parts {
+    tess_share share;
+    tess_rank_part *ranks; /* owned; NULL: alone */
+    char reason[200];      /* how they share the image and the operator */
+} tess_parts;
+
+/* Refuses what ranks cannot share. The same on all of them. */
+tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *settings,
+                             const tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+/* Collective, when the network is known: divides the image. Does nothing alone. */
+tess_status tess_parts_divide(tess_parts *parts, const tess_problem *problem, const tess_prior *prior,
+                              tess_error *error) TESS_MUST_CHECK;
+void tess_parts_clear(tess_parts *parts);
+/* Collective: after it the budget has the most of all ranks. */
+tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_error *error) TESS_MUST_CHECK;
+/* Collective: after it `peak` has the most of all ranks. */
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, tess_error *error) TESS_MUST_CHECK;
+/* Adds "parts" to the verb's part of the record. Nothing alone. */
+void tess_parts_record(const tess_parts *parts, const tess_problem *problem, tess_json **own);
+
+#endif

@@ -1,0 +1,262 @@
+"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|tomo2d|tomo3d|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
+that of one rank; the memory of a rank is its part's, and what was planned. Skips without mpirun or without the MPI module."""
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+
+import numpy as np
+
+from rank_launcher import open_bench, ranks_of, said
+from support import dncnn, drunet, leftovers, picture, to_integers, write_png, write_safetensors
+
+CLOSE = 1e-6  # |one - many| / |one|, where the order of sums depends on the ranks
+FREE = 2e-2  # the same after 50 steps of conjugate gradients from nothing, which amplify every rounding error
+
+
+class Job:
+    """A reconstruction that one rank has done, to be done again by several."""
+
+    def __init__(self, bench, launcher, program, problem, *words, close=0):
+        self.bench, self.launcher, self.program, self.close = bench, launcher, program, close
+        self.words = ("--problem", problem, *words, "--threads", "1", "--json", bench.path("record.json"), "--quiet")
+        self.name = f"{os.path.basename(str(problem))} {' '.join(os.path.basename(str(w)) for w in words)}"
+        status, out, err = self.run(None)
+        if bench.check(status == 0, f"one rank: {self.name}: {status} {err[:500]}"):
+            self.record, self.results = self.read(), self.arrays()
+            bench.check(all(a.any() for a in self.results), f"one rank: {self.name}: makes something")
+
+    def outputs(self):
+        names = [self.bench.path("out.npy"), self.bench.path("saved.npy"), self.bench.path("side.npy")]
+        return names, (names[0], "--save-measurement", names[1], "--side-by-side", names[2])
+
+    def run(self, ranks, *verb):
+        names, words = self.outputs()
+        for name in names:
+            name.unlink(missing_ok=True)
+        command = (*(verb or ("reconstruct",)), *words, *self.words)
+        if ranks:
+            return self.launcher.run(ranks, self.program, *command)
+        done = self.bench.run(*command)
+        return done.status, done.out, done.err
+
+    def read(self):
+        return json.loads(self.bench.path("record.json").read_text())
+
+    def arrays(self):
+        return [np.load(name).astype(np.float64) for name in self.outputs()[0]]
+
+    def check(self, ranks):
+        bench = self.bench
+        status, _, err = self.run(ranks)
+        if not bench.check(status == 0 and not said(err), f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
+            return None
+        record, results = self.read(), self.arrays()
+        apart = [float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in zip(self.results, results)]
+        bench.check(max(apart) <= self.close, f"{ranks} ranks: {self.name}: result, measurement and pictures differ by {apart}")
+        own, alone = record["reconstruct"], self.record["reconstruct"]
+        for key in self.record.get("quality", {}):
+            bench.check(abs(record["quality"][key] - self.record["quality"][key]) <= max(1e-5, 10 * self.close), f"{ranks} ranks: {self.name}: {key} {record['quality']} {self.record['quality']}")
+        curves = [[step.get("psnr_db", 0) for step in r["iterations"]] for r in (own, alone)]
+        bench.check(np.allclose(*curves, rtol=max(1e-6, self.close)), f"{ranks} ranks: {self.name}: the same iterations: {curves}")
+        bench.check(abs(own.get("baseline_psnr_db", 0) - alone.get("baseline_psnr_db", 0)) <= 1e-5 and own["stopped"] == alone["stopped"], f"{ranks} ranks: {self.name}: {own}")
+        parts = own["parts"]
+        unit = "slice" if "slices" in parts[0] else "row"
+        ends = [part[f"first_{unit}"] for part in parts] + [record["input"]["depth" if unit == "slice" else "height"]]
+        bench.check(len(parts) == ranks == record["ranks"] and ends[0] == 0 and all(b - a == p[f"{unit}s"] > 0 for a, b, p in zip(ends, ends[1:], parts)), f"{ranks} ranks: parts {parts}")
+        bench.check(all(p["measured_bytes"] == p["planned_bytes"] for p in parts), f"{ranks} ranks: {self.name}: planned bytes are counted: {parts}")
+        bench.check(record["plan"]["peak_bytes"]["total"] == max(p["planned_bytes"] for p in parts) == record["measured"]["peak_bytes"]["total"],
+                    f"{ranks} ranks: {self.name}: the most of all: {record['plan']} {record['measured']}")
+        bench.check(own["parts_reason"].startswith(f"{ranks} ranks have "), f"{ranks} ranks: reason: {own}")
+        for key in ("range", "noise", "noise_estimate", "sigma", "step"):
+            bench.check(np.allclose(own.get(key, 0), alone.get(key, 0), rtol=1e-5), f"{ranks} ranks: {self.name}: {key} {own.get(key)} {alone.get(key)}")
+        bench.check(not leftovers(bench.folder), f"{ranks} ranks: {self.name}: no temporary files")
+        return record
+
+
+def models(bench):
+    """Networks of one channel: colours are denoised one by one. DRUNet's strips begin at multiples of 32 rows, DnCNN's of 12."""
+    write_safetensors(bench.path("drunet.safetensors"), drunet(channels=1, widths=(32, 32, 32, 64)))
+    write_safetensors(bench.path("dncnn.safetensors"), dncnn(channels=1, depth=3))
+    return ("--model", bench.path("drunet.safetensors")), ("--model", bench.path("dncnn.safetensors"))
+
+
+def check_falls(bench, launcher, program, name, *words):
+    """`plan` says what each rank needs: without weights, half of it with twice the ranks, nearly."""
+    needs = {}
+    for ranks in (1, 2, 4):
+        status, out, err = launcher.run(ranks, program, "plan", "reconstruct", bench.path("x.npy"), "--problem", name, *words, "--threads", "1", "--json", "-", "--quiet")
+        if not bench.check(status == 0 and not said(err), f"plan {name} with {ranks} ranks: {status} {err[:300]}"):
+            return
+        peak = json.loads(out)["plan"]["peak_bytes"]
+        needs[ranks] = peak["total"] - peak["weights"]
+    print(f"{name}: bytes of a rank besides weights:", ", ".join(f"{ranks} ranks {needs[ranks] / 2**20:.1f} MiB" for ranks in needs))
+    bench.check(needs[2] < 0.65 * needs[1] and needs[4] < 0.45 * needs[1], f"{name}: memory falls: {needs}")
+
+
+def deblur(bench, launcher, program):
+    big, small = models(bench)
+    image = bench.path("image.png")
+    write_png(image, to_integers(picture(113, 64), np.uint8))
+
+    def job(*words):
+        return Job(bench, launcher, program, "deblur", *words)
+
+    colours = job("--size", "124x50", "--operators", "3", "--iterations", "2", *big)
+    for ranks in (2, 3, 4):
+        colours.check(ranks)
+    odd = job("--size", "97x34", "--operators", "2", "--iterations", "2", *small)
+    for ranks in (2, 3, 6, 7):
+        odd.check(ranks)
+    for words, ranks in ((("--preset", "deepinv", "--size", "61x40", "--tolerance", "1e-9"), 3), (("--image", image, "--init", "adjoint"), 4),
+                         (("--image", image, "--size", "70", "--step", "auto", "--init", "cg"), 3), (("--size", "48", "--max-seconds", "1000", "--init", "mean"), 2)):
+        job(*words, "--operators", "2", "--iterations", "2", *small).check(ranks)
+    check_falls(bench, launcher, program, "deblur", "--size", "768x512", "--operators", "4", *small)
+
+
+def tomo2d(bench, launcher, program):
+    big, small = models(bench)
+
+    def job(*words):
+        return Job(bench, launcher, program, "tomo2d", "--angles", "13", "--iterations", "2", *words)
+
+    one = job("--size", "97", *big)
+    for ranks in (2, 3):
+        one.check(ranks)
+    one = job("--size", "86", *small)
+    for ranks in (2, 4, 6, 7):
+        one.check(ranks)
+    for words, ranks in ((("--preset", "deepinv"), 3), (("--init", "cg"), 2), (("--init", "adjoint", "--inner", "0", "--tolerance", "1e-9"), 3)):
+        job("--size", "82", *words, *big).check(ranks)
+    check_falls(bench, launcher, program, "tomo2d", "--size", "512", *small)
+
+
+def tomo3d(bench, launcher, program):
+    """With the network that comes with the program: those of random weights amplify differences."""
+    _, small = models(bench)
+
+    def job(*words, close=CLOSE):
+        return Job(bench, launcher, program, "tomo3d", "--angles", "11", *words, close=close)
+
+    one = job("--size", "16", "--iterations", "2")
+    for ranks in (2, 3, 4, 6, 7):
+        one.check(ranks)
+    job("--size", "16", "--iterations", "2", "--init", "adjoint", "--inner", "3", "--tile", "16").check(3)
+    job("--size", "16", "--iterations", "2", "--preset", "deepinv", "--prior", "slices", close=FREE).check(2)
+    check_falls(bench, launcher, program, "tomo3d", "--size", "128", "--angles", "40", *small)
+
+
+def ball_views(vectors, rows, columns, radius):
+    """Parallel rays through a ball of density 1 around the origin."""
+    right, down = np.arange(columns) - (columns - 1) / 2, np.arange(rows) - (rows - 1) / 2
+    at = vectors[:, None, None, 3:6] + right[None, None, :, None] * vectors[:, None, None, 6:9] + down[None, :, None, None] * vectors[:, None, None, 9:12]
+    near = (at * vectors[:, None, None, :3]).sum(-1)
+    return 2 * np.sqrt(np.maximum(radius ** 2 - ((at * at).sum(-1) - near ** 2), 0))
+
+
+def measured(bench, launcher, program):
+    """A sinogram and parallel views with a truth: ranks read the same files, and each keeps its part."""
+    models(bench)
+    done = bench.run("reconstruct", bench.path("x.npy"), "--problem", "tomo2d", "--size", "90", "--angles", "12", "--iterations", "1", "--save-measurement", bench.path("m.npy"), "--quiet")
+    bench.check(done.status == 0, f"a sinogram: {done}")
+    sinogram = {"operator": "radon", "angles": [15.0 * i for i in range(12)], "measurement": "m.npy", "range": [0, 1], "noise": 0.01, "circle": True}
+    turns = np.pi * np.arange(14) / 14
+    zero = 0 * turns
+    vectors = np.stack([np.sin(turns), -np.cos(turns), zero, zero, zero, zero, np.cos(turns), np.sin(turns), zero, zero, zero, zero + 1], 1)
+    views = ball_views(vectors, 18, 26, 6.0)
+    z, y, x = np.meshgrid(np.arange(15) - 7, np.arange(20) - 9.5, np.arange(22) - 10.5, indexing="ij")
+    for name, array in (("views", views), ("vectors", vectors), ("truth", (x * x + y * y + z * z <= 36) * 1.0)):
+        np.save(bench.path(f"{name}.npy"), array.astype(np.float64 if name == "vectors" else np.float32))
+    cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.2}
+    estimated = [{k: v for k, v in problem.items() if k not in ("range", "noise")} for problem in (sinogram, cube)]
+    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("estimated", estimated[0], 0, (3,)),
+                                         ("estimated_cube", estimated[1], 1e-4, (2, 3))):
+        file = bench.path(f"{name}.json")
+        file.write_text(json.dumps(problem))
+        one = Job(bench, launcher, program, file, "--iterations", "2", close=close)
+        for ranks in counts:
+            one.check(ranks)
+    status, _, err = launcher.run(16, program, "reconstruct", bench.path("x.npy"), "--problem", bench.path("cube.json"), "--quiet")
+    bench.check(status == 1 and len(said(err)) == 1 and "too many for 14 views" in err, f"more ranks than views: {status} {err[:300]}")
+
+
+def check_refusals(bench, launcher, program):
+    """One line, status 1, and nothing is written. The descriptor 9 of rank 1 is another folder than that of the others."""
+    _, small = models(bench)
+    script, other, out = bench.path("rank.sh"), bench.path("other"), bench.path("x.npy")
+    folder = bench.path("models")
+    script.write_text(f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec 9<"$ONE"; else exec 9<"$OTHERS"; fi\nexec {program} "$@"\n')
+    other.mkdir()
+    folder.mkdir()
+    shutil.copy(bench.path("dncnn.safetensors"), folder)
+    nine, size = "/proc/self/fd/9", ("--size", "48", "--iterations", "2")
+    bench.path("measured.json").write_text(json.dumps({"operator": "blur", "angles": [0], "sigma": [2, 1], "measurement": "m.npy"}))
+    np.save(bench.path("m.npy"), picture(40, 40, 1))
+    for says, words in (
+            ("rank 1: /proc/self/fd/9/dncnn.safetensors", (out, "--problem", "deblur", *size, "--model", nine + "/dncnn.safetensors")),
+            ("rank 1: /proc/self/fd/9/no", (nine + "/dncnn.safetensors/no/x.npy", "--problem", "deblur", *size, *small)),
+            ("too many for an image of 24 rows", (out, "--problem", "deblur", "--size", "24", *small)),
+            ("too many for 2 views", (out, "--problem", "tomo2d", *size, "--angles", "2", *small)),
+            ("3-D network", (out, "--problem", "tomo3d", "--size", "24", "--angles", "7", "--prior", "volume", *small)),
+            ("measured blurs", (out, "--problem", bench.path("measured.json"), *small)),
+            ("is too little", (out, "--problem", "deblur", *size, *small, "--memory", "1M"))):
+        status, printed, err = launcher.run(3, "sh", script, "reconstruct", *words, "--quiet", env={"ONE": str(other), "OTHERS": str(folder)})
+        lines = said(err)
+        if says.endswith("/no"):  # the folder is not there, on rank 1 for another reason than on the others
+            says = "/proc/self/fd/9/dncnn.safetensors/no"
+        bench.check(status == 1 and printed == "" and len(lines) == 1 and says in lines[0], f"{says}: {status} {printed} {err[:500]}")
+        bench.check(not out.exists() and not any(other.iterdir()) and not leftovers(bench.folder), f"{says}: writes nothing")
+
+
+def check_output(bench, launcher, program):
+    """An output that only one rank cannot write, and one that rank 0 cannot."""
+    _, small = models(bench)
+    good, script = bench.path("good"), bench.path("fold.sh")
+    good.mkdir()
+    script.write_text(f'if [ "$OMPI_COMM_WORLD_RANK" = "$BAD" ]; then exec 9</dev/null; else exec 9<"$GOOD"; fi\nexec {program} "$@"\n')
+    for bad in ("0", "2"):
+        status, printed, err = launcher.run(3, "sh", script, "reconstruct", "/proc/self/fd/9/x.npy", "--problem", "deblur", "--size", "48", "--iterations", "2", *small, "--quiet",
+                                            env={"BAD": bad, "GOOD": str(good)})
+        lines = said(err)
+        bench.check(status == 1 and len(lines) == 1 and f"rank {bad}: /proc/self/fd/9" in lines[0], f"output of rank {bad}: {status} {err[:500]}")
+        bench.check(not any(good.iterdir()), f"output of rank {bad}: writes nothing")
+
+
+def check_stop(bench, launcher, program):
+    """A rank that is asked to stop does not leave the others waiting; a lost rank ends the job."""
+    big, small = models(bench)
+    for how, words in ((signal.SIGINT, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGINT, ("tomo3d", "--size", "32", "--angles", "9", *small)),
+                       (signal.SIGKILL, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGKILL, ("tomo2d", "--size", "160", "--angles", "30", *big)),
+                       (signal.SIGKILL, ("tomo3d", "--size", "32", "--angles", "9", *small))):
+        output = bench.path("stopped.npy")
+        process = launcher.start(3, program, "reconstruct", output, "--problem", *words, "--iterations", "100000", "--threads", "1", "--quiet")
+        deadline, pids = time.monotonic() + 30, {}
+        while (len(pids) < 3 or not leftovers(bench.folder)) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+            pids = ranks_of(process.pid)
+        time.sleep(0.5)
+        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words[0]}: the job runs")
+        if process.poll() is None:
+            os.kill(pids[2], how)
+        begin = time.monotonic()
+        status, _, err = launcher.end(process, 60)
+        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words[0]}: {status} {err[:500]}")
+        bench.check(time.monotonic() - begin < 30 and not output.exists(), f"{how.name} {words[0]}: ends, without a half-written output")
+        if how == signal.SIGINT:
+            bench.check(not leftovers(bench.folder), f"{how.name} {words[0]}: no temporary file")
+        for name in leftovers(bench.folder):
+            shutil.rmtree(bench.path(name), ignore_errors=True)
+
+
+def main():
+    bench, launcher, program, _ = open_bench()
+    begin = time.monotonic()
+    parts = {"deblur": deblur, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
+    parts[sys.argv[4]](bench, launcher, program)
+    print(f"{time.monotonic() - begin:.0f} s")
+    bench.finish()
+
+
+main()
