@@ -176,7 +176,9 @@ tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, voi
         TESS_TRY(iterate(&l, i, &facts, error));
         if (s->monitor)
             TESS_TRY(s->monitor(s->monitor_user, &facts, error));
-        if (facts.change < s->tolerance)
+        if (s->enough && *s->enough)
+            result->end = TESS_PNP_ENOUGH;
+        else if (facts.change < s->tolerance)
             result->end = TESS_PNP_TOLERANCE;
         else if (s->max_seconds > 0 && tess_clock() - start >= s->max_seconds && i + 1 < s->iterations)
             result->end = TESS_PNP_SECONDS;
