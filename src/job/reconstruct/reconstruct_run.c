@@ -11,10 +11,11 @@
 static const double WEIGHT = 0.23;
 
 /* Rings are looked for after this iteration: the start's are denoised by then, and data that have none lose no time. If
- * there are some, they are found in rounds, each of which starts anew from what is left: a wide ring in the start is
- * taken for structure at first. */
+ * there are some, they are found in rounds, each of which starts anew from what is left: a strong ring in the start is
+ * taken for structure at first. Rounds that find nothing more only blur the edges of symmetric objects. */
 enum { LOOK = 1, ROUNDS = 3 };
 static const double ROUGH = 0.1; /* least sigma of these rounds */
+static const double GROWS = 1.1; /* of the rings' level, in a round after which there is another one */
 
 /* One run of the loop. */
 typedef struct running {
@@ -139,7 +140,9 @@ static tess_status solve_without_rings(running *r, tess_error *error)
     *r = (running){.solving = s};
     tess_stop_begin(&w->engine->stop,
                     (ROUNDS * rough.iterations + s->recipe->iterations) * tess_workspace_pixels(w));
-    for (int round = 0; round < ROUNDS; round++) {
+    double before = 0;
+    for (int round = 0; round < ROUNDS && s->outcome->rings > GROWS * before; round++) {
+        before = s->outcome->rings;
         TESS_TRY(tess_reconstruct_restart(judge, &rough, error));
         TESS_TRY(iterate(r, &rough, error));
         TESS_TRY(tess_rings_subtract(judge->problem, w, w->vectors[0], &s->outcome->rings, error));
