@@ -36,6 +36,7 @@ typedef struct rings {
     double axis; /* its column */
     double *mean, *sum, *near, *error, *scatter;
     double most; /* deviation beyond which values are cut */
+    int64_t at;  /* of the view in the host's rows */
 } rings;
 
 static bool axis_of(const tess_problem *p, double *axis)
@@ -58,20 +59,28 @@ int64_t tess_rings_values(const tess_problem *p)
     return tess_rings_wanted(p) ? 4 * p->rows * p->columns + p->rows : 0;
 }
 
-static tess_status fetch(const rings *r, const void *from, int64_t view, float *to, tess_error *error)
+int64_t tess_rings_row(const tess_problem *p)
+{
+    const int64_t pixels = p->rows * p->columns;
+    return tess_rings_wanted(p) ? tess_max_i64(pixels, tess_min_i64(p->count * pixels, TESS_PIECE)) : 0;
+}
+
+/* Copies `count` views to the host. */
+static tess_status fetch(const rings *r, const void *from, int64_t view, int64_t count, float *to,
+                         tess_error *error)
 {
     tess_device *device = r->w->engine->device;
-    device->memory->copy(device, to, (const float *)from + view * r->pixels, (size_t)r->pixels * sizeof *to,
-                         NULL);
+    device->memory->copy(device, to, (const float *)from + view * r->pixels,
+                         (size_t)(count * r->pixels) * sizeof *to, NULL);
     return device->streams->sync(device, NULL, error);
 }
 
-/* Adds a row of the view in the host's rows, measured and projected, to the sums. */
+/* Adds a row of a view in the host's rows, measured and projected, to the sums. */
 static void add_row(void *user, int64_t row, int thread)
 {
     (void)thread;
     rings *r = user;
-    const float *measured = r->w->host.rows[0], *projected = r->w->host.rows[1];
+    const float *measured = r->w->host.rows[0] + r->at, *projected = r->w->host.rows[1] + r->at;
     double scatter = 0;
     for (int64_t i = row * r->columns; i < (row + 1) * r->columns; i++) {
         const double off = (double)measured[i] + r->error[i] - (double)projected[i] - r->mean[i];
@@ -80,6 +89,21 @@ static void add_row(void *user, int64_t row, int thread)
         r->sum[i] += fmax(-r->most, fmin(off, r->most));
     }
     r->scatter[row] += scatter;
+}
+
+/* Adds every `step`-th view; several at a time, since small copies from a device take long. */
+static tess_status add_views(rings *r, int64_t step, tess_error *error)
+{
+    const int64_t room = step > 1 ? 1 : tess_rings_row(r->p) / r->pixels, all = r->p->count;
+    for (int64_t k = 0, count; k < all; k += step * count) {
+        count = tess_min_i64(room, all - k);
+        TESS_TRY(tess_stop_check(&r->w->engine->stop, error));
+        TESS_TRY(fetch(r, r->w->measurement.data, k, count, r->w->host.rows[0], error));
+        TESS_TRY(fetch(r, r->w->term.residual, k, count, r->w->host.rows[1], error));
+        for (r->at = 0; r->at < count * r->pixels; r->at += r->pixels, r->views++)
+            tess_pool_run(r->w->engine->host, r->p->rows, add_row, r);
+    }
+    return TESS_OK;
 }
 
 /* The mean over the views of what the image does not explain; edges of the object, which pass a column in a few views,
@@ -93,12 +117,7 @@ static tess_status average(rings *r, int64_t step, tess_error *error)
         memset(r->sum, 0, 2 * (size_t)r->pixels * sizeof *r->sum); /* and `near` */
         memset(r->scatter, 0, (size_t)rows * sizeof *r->scatter);
         r->views = 0;
-        for (int64_t k = 0; k < r->p->count; k += step, r->views++) {
-            TESS_TRY(tess_stop_check(&r->w->engine->stop, error));
-            TESS_TRY(fetch(r, r->w->measurement.data, k, r->w->host.rows[0], error));
-            TESS_TRY(fetch(r, r->w->term.residual, k, r->w->host.rows[1], error));
-            tess_pool_run(r->w->engine->host, rows, add_row, r);
-        }
+        TESS_TRY(add_views(r, step, error));
         double all = 0;
         for (int64_t i = 0; i < r->pixels; i++)
             r->mean[i] += r->sum[i] / fmax(r->near[i], FEW * (double)r->views);
@@ -186,7 +205,7 @@ static tess_status correct(rings *r, tess_error *error)
     tess_device *device = r->w->engine->device;
     float *const values = r->w->host.rows[0];
     for (int64_t k = 0; k < r->p->count; k++) {
-        TESS_TRY(fetch(r, r->w->measurement.data, k, values, error));
+        TESS_TRY(fetch(r, r->w->measurement.data, k, 1, values, error));
         for (int64_t i = 0; i < r->pixels; i++)
             values[i] += (float)(r->error[i] - r->sum[i]);
         device->memory->copy(device, (float *)r->w->measurement.data + k * r->pixels, values,

@@ -14,6 +14,8 @@
 bool tess_rings_wanted(const tess_problem *problem);
 /* Numbers of `rings` in the workspace's host memory; 0: none are wanted. */
 int64_t tess_rings_values(const tess_problem *problem);
+/* Floats that it needs in each of the two rows on the host: some views, at least one. */
+int64_t tess_rings_row(const tess_problem *problem);
 
 /* Compares the image `x` with the measurements, and subtracts the pixels' errors from these in each row of the
  * detector that has some. `level` is the root mean square of all that was subtracted so far, in the units of the
