@@ -151,13 +151,19 @@ static tess_status solve_without_rings(running *r, tess_error *error)
     return iterate(r, s->recipe, error);
 }
 
+/* The image of the second iteration must be near the solution: what it has not reached yet is no ring. */
+static bool rings_wanted(const tess_solving *s)
+{
+    const tess_recipe *recipe = s->recipe;
+    return tess_rings_wanted(s->judge->problem) && recipe->init == TESS_INIT_FILTERED && recipe->inner > 0 &&
+           recipe->iterations > LOOK && !(s->max_seconds > 0);
+}
+
 tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
 {
     tess_workspace *w = s->judge->workspace;
     tess_outcome *outcome = s->outcome;
-    running r = {.solving = s,
-                 .look = tess_rings_wanted(s->judge->problem) && s->recipe->iterations > LOOK &&
-                         !(s->max_seconds > 0)};
+    running r = {.solving = s, .look = rings_wanted(s)};
     TESS_TRY(tess_engine_load(w->engine, error));
     s->usage->loaded = tess_process_resident();
     TESS_TRY(tess_prior_open(s->prior, error));
