@@ -18,10 +18,11 @@ enum {
     LEAST_SAMPLED = 64,
     WIDEST = 2 * REACH + 1
 };
-static const double PLAIN = 2;    /* standard errors that the two sides of the axis differ by */
-static const double LEAST = 0.02; /* of the range, times a pixel: less is no ring that one sees */
-static const double NEAR = 0.5;   /* mean deviations from the mean: values beyond count as this */
-static const double FEW = 0.1;    /* of the views: a smaller share within that is not relied upon */
+static const double LEAST_TURN = 150; /* degrees: the image of fewer is far from the solution for long */
+static const double PLAIN = 2;        /* standard errors that the two sides of the axis differ by */
+static const double LEAST = 0.02;     /* of the range, times a pixel: less is no ring that one sees */
+static const double NEAR = 0.5;       /* mean deviations from the mean: values beyond count as this */
+static const double FEW = 0.1;        /* of the views: a smaller share within that is not relied upon */
 static const double TO_ERROR =
     1.25 * 1.25;                  /* a mean deviation becomes a standard error of a median, for one view */
 static const double JITTER = 1;   /* columns within which all views show the axis */
@@ -44,7 +45,7 @@ static bool axis_of(const tess_problem *p, double *axis)
     const tess_turning t = tess_problem_turning(p);
     *axis = 0.5 * (t.columns[0] + t.columns[1]);
     const double pairs = fmin(*axis, (double)(p->columns - 1) - *axis);
-    return t.turns && t.columns[1] - t.columns[0] <= JITTER && pairs >= LEAST_PAIRS;
+    return t.degrees >= LEAST_TURN && t.columns[1] - t.columns[0] <= JITTER && pairs >= LEAST_PAIRS;
 }
 
 bool tess_rings_wanted(const tess_problem *p)
