@@ -18,15 +18,17 @@ enum {
     LEAST_SAMPLED = 64,
     WIDEST = 2 * REACH + 1
 };
-static const double LEAST_TURN = 150; /* degrees: the image of fewer is far from the solution for long */
+static const double LEAST_TURN = 170; /* degrees: the image of fewer is far from the solution for long */
 static const double PLAIN = 2;        /* standard errors that the two sides of the axis differ by */
 static const double LEAST = 0.02;     /* of the range, times a pixel: less is no ring that one sees */
 static const double NEAR = 0.5;       /* mean deviations from the mean: values beyond count as this */
 static const double FEW = 0.1;        /* of the views: a smaller share within that is not relied upon */
 static const double TO_ERROR =
-    1.25 * 1.25;                  /* a mean deviation becomes a standard error of a median, for one view */
-static const double JITTER = 1;   /* columns within which all views show the axis */
-static const double WHOLE = 0.05; /* of a column: columns of both sides are at the same distance */
+    1.25 * 1.25;                /* a mean deviation becomes a standard error of a median, for one view */
+static const double JITTER = 1; /* columns within which all views show the axis */
+static const double EXPLAINS = 1.0 / 3; /* of a value, near the mirrored place */
+static const double DENSE = 1.5;        /* of what noise explains: the median of all columns */
+static const double WHOLE = 0.05;       /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
  * then a number for each row. */
@@ -162,22 +164,40 @@ static void sharpen(const double *row, int64_t count, double *spare, double *out
     }
 }
 
-/* The root mean square of what differs between the sides of the axis, for one column. Where the columns of one side lie
- * between those of the other, the nearer value counts. */
-static double one_sided(const rings *r, const double *row)
+/* What column i has that the other side of the axis does not explain. Where columns of one side lie between those of the
+ * other, an edge is seen by other parts of a column, so that a value near the mirrored place explains a larger one. */
+static double beyond(const rings *r, const double *row, int64_t i, int64_t low, int64_t high)
+{
+    if (low == high)
+        return sqrt(0.5) * fabs(row[i] - row[low]);
+    double most = 0;
+    for (int64_t k = tess_max_i64(low - 1, 0); k <= tess_min_i64(high + 1, r->columns - 1); k++)
+        most = fmax(most, fabs(row[k]));
+    return fmax(0, fabs(row[i]) - most / EXPLAINS);
+}
+
+/* Whether a row has errors, of which noise explains `least`. `sorted` has room for a row. */
+static bool plain(const rings *r, const double *row, double least, double *sorted)
 {
     double square = 0;
-    int64_t pairs = 0;
+    int64_t count = 0;
+    bool between = false;
     for (int64_t i = 0; i < r->columns; i++) {
         const double mirror = 2 * r->axis - (double)i, low = floor(mirror + WHOLE),
                      high = ceil(mirror - WHOLE);
-        if (low < 0 || high > (double)(r->columns - 1) || (double)i > r->axis)
+        sorted[i] = fabs(row[i]);
+        if (low < 0 || high > (double)(r->columns - 1))
             continue;
-        const double off = fmin(fabs(row[i] - row[(int64_t)low]), fabs(row[i] - row[(int64_t)high]));
-        square += 0.5 * off * off;
-        pairs++;
+        const double off = beyond(r, row, i, (int64_t)low, (int64_t)high);
+        square += off * off;
+        between = between || low < high;
+        count++;
     }
-    return pairs > 0 ? sqrt(square / (double)pairs) : 0;
+    if (count > 0 && sqrt(square / (double)count) > least)
+        return true;
+    /* errors of most columns explain each other then; edges are few */
+    qsort(sorted, (size_t)r->columns, sizeof *sorted, by_value);
+    return between && sorted[r->columns / 2] > DENSE * least;
 }
 
 /* Leaves the new error of each pixel in `sum`; returns whether there are errors. */
@@ -193,7 +213,8 @@ static bool decide(rings *r)
             known = known || before[i] != 0;
         sharpen(r->mean + first, r->columns, r->near + first, next);
         const double error = TO_ERROR * r->scatter[y] / sqrt((double)r->views);
-        if (!known && !(one_sided(r, next) > fmax(PLAIN * error, LEAST * r->p->high)))
+        const double least = fmax(PLAIN * error, LEAST * r->p->high);
+        if (!known && !plain(r, next, least, r->near + first))
             memcpy(next, before, bytes);
         else
             any = true;
