@@ -26,8 +26,8 @@ static const double FEW = 0.1;        /* of the views: a smaller share within th
 static const double TO_ERROR =
     1.25 * 1.25;                /* a mean deviation becomes a standard error of a median, for one view */
 static const double JITTER = 1; /* columns within which all views show the axis */
-static const double EXPLAINS = 1.0 / 3; /* of a value, near the mirrored place */
-static const double DENSE = 1.5;        /* of what noise explains: the median of all columns */
+static const double EXPLAINS = 1.0 / 6; /* of a value, near the mirrored place */
+static const double DENSE = 2.5;        /* of what noise explains: the median of all columns */
 static const double WHOLE = 0.05;       /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
