@@ -27,7 +27,8 @@ static const double TO_ERROR =
     1.25 * 1.25;                /* a mean deviation becomes a standard error of a median, for one view */
 static const double JITTER = 1; /* columns within which all views show the axis */
 static const double EXPLAINS = 1.0 / 6; /* of a value, near the mirrored place */
-static const double DENSE = 2.5;        /* of what noise explains: the median of all columns */
+static const double PLAIN_MEDIAN = 1.5; /* standard errors of the median of all columns; noise has 0.7 */
+static const double DENSE = 2.5;        /* of what one sees: a median that edges do not reach */
 static const double WHOLE = 0.05;       /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
@@ -176,9 +177,10 @@ static double beyond(const rings *r, const double *row, int64_t i, int64_t low, 
     return fmax(0, fabs(row[i]) - most / EXPLAINS);
 }
 
-/* Whether a row has errors, of which noise explains `least`. `sorted` has room for a row. */
-static bool plain(const rings *r, const double *row, double least, double *sorted)
+/* Whether a row has errors; `error` is the standard error that noise causes. `sorted` has room for a row. */
+static bool plain(const rings *r, const double *row, double error, double *sorted)
 {
+    const double visible = LEAST * r->p->high;
     double square = 0;
     int64_t count = 0;
     bool between = false;
@@ -193,11 +195,11 @@ static bool plain(const rings *r, const double *row, double least, double *sorte
         between = between || low < high;
         count++;
     }
-    if (count > 0 && sqrt(square / (double)count) > least)
+    if (count > 0 && sqrt(square / (double)count) > fmax(PLAIN * error, visible))
         return true;
     /* errors of most columns explain each other then; edges are few */
     qsort(sorted, (size_t)r->columns, sizeof *sorted, by_value);
-    return between && sorted[r->columns / 2] > DENSE * least;
+    return between && sorted[r->columns / 2] > fmax(PLAIN_MEDIAN * error, DENSE * visible);
 }
 
 /* Leaves the new error of each pixel in `sum`; returns whether there are errors. */
@@ -213,8 +215,7 @@ static bool decide(rings *r)
             known = known || before[i] != 0;
         sharpen(r->mean + first, r->columns, r->near + first, next);
         const double error = TO_ERROR * r->scatter[y] / sqrt((double)r->views);
-        const double least = fmax(PLAIN * error, LEAST * r->p->high);
-        if (!known && !plain(r, next, least, r->near + first))
+        if (!known && !plain(r, next, error, r->near + first))
             memcpy(next, before, bytes);
         else
             any = true;
