@@ -100,6 +100,7 @@ for noisy in (True, False):
     stays(f"disks, {noise}", scan(DISKS, 0, noisy), scan(DISKS, 0, noisy, rings=False))
     stays(f"a tube on the axis, {noise}", scan(TUBE, 0, noisy), scan(TUBE, 0, noisy, rings=False))
 stays("off the axis, which is between columns", scan(APART, 0, turn=360, centre=45.2), scan(APART, 0, turn=360, centre=45.2, rings=False))
+stays("a tube about an axis between columns", scan(TUBE, 0, False, centre=46.2), scan(TUBE, 0, False, centre=46.2, rings=False))
 random = np.random.default_rng(5)
 every = 0.015 * random.normal(size=SIDE)
 some = np.zeros(SIDE)
