@@ -16,6 +16,7 @@
 #include "job/reconstruct/reconstruct_choose.h"
 #include "job/reconstruct/reconstruct_rates.h"
 #include "job/reconstruct/reconstruct_record.h"
+#include "job/reconstruct/rings.h"
 #include "job/reconstruct/views.h"
 
 typedef struct reconstruct_job {
@@ -190,18 +191,6 @@ static tess_status fill(reconstruct_job *job, tess_error *error)
     return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;
 }
 
-static void warn_rings(const reconstruct_job *job)
-{
-    const tess_problem *p = &job->problem;
-    if (job->outcome.rings > 0)
-        tess_note(
-            &job->settings->common, TESS_NOTE_WARNING,
-            "%s: the detector's %s have errors that are the same in all views, %.3g (root mean square), "
-            "which would become rings; they are subtracted: \"rings\": false keeps them",
-            p->measurement, p->rows > 1 ? "pixels" : "columns",
-            job->outcome.rings * tess_problem_measured_unit(p));
-}
-
 static tess_status solve(reconstruct_job *job, tess_error *error)
 {
     const tess_judge judge = {&job->problem, &job->workspace, job->recipe.saturating_psnr};
@@ -219,7 +208,7 @@ static tess_status solve(reconstruct_job *job, tess_error *error)
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     TESS_TRY(tess_reconstruct_solve(&solving, error));
-    warn_rings(job);
+    tess_rings_note(&job->problem, job->outcome.rings, &job->settings->common);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 

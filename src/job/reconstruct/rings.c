@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/common/note.h"
 #include "job/reconstruct/turning.h"
 
 enum {
@@ -266,4 +267,14 @@ tess_status tess_rings_subtract(const tess_problem *p, tess_workspace *w, const 
         square += r.error[i] * r.error[i];
     *level = sqrt(square / (double)pixels);
     return TESS_OK;
+}
+
+void tess_rings_note(const tess_problem *p, double level, const tess_common *common)
+{
+    if (level > 0)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: the detector's %s have errors that are the same in all views, %.3g (root mean square), "
+            "which would become rings; they are subtracted: \"rings\": false keeps them",
+            p->measurement, p->rows > 1 ? "pixels" : "columns", level * tess_problem_measured_unit(p));
 }
