@@ -191,7 +191,9 @@ tess_status tess_pnp(const tess_data_term *term, const tess_pnp_settings *s, voi
             TESS_TRY(tess_share_agree(term->op->share, s->monitor(s->monitor_user, &facts, error), error));
         bool late;
         TESS_TRY(too_late(&l, start, &late, error));
-        if (facts.change < s->tolerance)
+        if (s->enough && *s->enough)
+            result->end = TESS_PNP_ENOUGH;
+        else if (facts.change < s->tolerance)
             result->end = TESS_PNP_TOLERANCE;
         else if (late && i + 1 < s->iterations)
             result->end = TESS_PNP_SECONDS;

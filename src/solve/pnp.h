@@ -45,10 +45,16 @@ typedef struct tess_pnp_settings {
     void *denoise_user;
     tess_monitor_fn monitor; /* may be NULL */
     void *monitor_user;
+    const bool *enough; /* the monitor may set it to end the loop; NULL: none */
 } tess_pnp_settings;
 
 /* Why the loop ended. */
-typedef enum tess_pnp_end { TESS_PNP_ITERATIONS, TESS_PNP_TOLERANCE, TESS_PNP_SECONDS } tess_pnp_end;
+typedef enum tess_pnp_end {
+    TESS_PNP_ITERATIONS,
+    TESS_PNP_TOLERANCE,
+    TESS_PNP_SECONDS,
+    TESS_PNP_ENOUGH /* by the monitor */
+} tess_pnp_end;
 
 typedef struct tess_pnp_result {
     int64_t iterations, halvings;

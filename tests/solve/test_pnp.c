@@ -135,6 +135,43 @@ static void test_iterations(tess_device *device, int64_t inner, double relax)
     close_scene(&s);
 }
 
+/* A monitor that has seen enough. */
+typedef struct patience {
+    watch w;
+    bool enough;
+} patience;
+
+static tess_status tire(void *user, const tess_pnp_facts *facts, tess_error *error)
+{
+    patience *p = user;
+    p->enough = facts->iteration == 1;
+    return look(&p->w, facts, error);
+}
+
+static void test_enough(tess_device *device)
+{
+    static patience p;
+    scene s;
+    open_scene(&s, device);
+    const tess_pnp_settings settings = {.iterations = ITERATIONS,
+                                        .step = 0.5,
+                                        .norm_squared = s.op->norm_squared,
+                                        .sigma = 0.1,
+                                        .last_sigma = 0.1,
+                                        .low = 0.1,
+                                        .high = 0.9,
+                                        .denoise = denoise,
+                                        .denoise_user = &p.w,
+                                        .monitor = tire,
+                                        .monitor_user = &p,
+                                        .enough = &p.enough};
+    tess_pnp_result result;
+    CHECK(tess_pnp(&s.term, &settings, s.vectors, &result, NULL) == TESS_OK);
+    CHECK(result.end == TESS_PNP_ENOUGH && result.iterations == 2 && p.w.seen == 2);
+    CHECK(memcmp(s.vectors[0], p.w.x[1], sizeof p.w.x[0]) == 0);
+    close_scene(&s);
+}
+
 int main(void)
 {
     tess_device *device = open_cpu(2);
@@ -142,6 +179,7 @@ int main(void)
         test_iterations(device, inner ? 30 : 0, 0);
         test_iterations(device, inner ? 30 : 0, 1.5);
     }
+    test_enough(device);
     tess_registry_close(device);
     return check_end();
 }

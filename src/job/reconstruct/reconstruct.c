@@ -13,6 +13,7 @@
 #include "job/reconstruct/reconstruct_choose.h"
 #include "job/reconstruct/reconstruct_impl.h"
 #include "job/reconstruct/reconstruct_rates.h"
+#include "job/reconstruct/rings.h"
 
 /* Matter outside of a volume; for images problem.c says it. */
 static void warn_outside(const tess_problem *p, const tess_common *common)
@@ -120,6 +121,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     TESS_TRY(tess_reconstruct_solve(&solving, error));
+    tess_rings_note(&job->problem, job->outcome.rings, &job->settings->common);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 
@@ -155,7 +157,9 @@ static void calibrate(tess_reconstruct_job *job)
     for (int64_t i = 0; i < job->outcome.result.iterations; i++)
         best = fmin(best, job->outcome.iterations[i].gradient_seconds);
     tess_physics_keep_rate(&job->engine, job->workspace.op, &job->recipe, best);
-    tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start, job->outcome.seconds);
+    if (!(job->outcome.rings > 0)) /* they take iterations that are not planned */
+        tess_reconstruct_learn(&job->prior, &job->budget, tess_clock() - job->usage.start,
+                               job->outcome.seconds);
 }
 
 static void close_job(tess_reconstruct_job *job)

@@ -174,3 +174,12 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe,
         tess_workspace_drop_measurement(w);
     return TESS_OK;
 }
+
+tess_status tess_reconstruct_restart(const tess_judge *judge, const tess_recipe *recipe, tess_error *error)
+{
+    tess_device *device = judge->workspace->engine->device;
+    tess_start unused = {0};
+    const starting s = {judge->problem, recipe, judge, judge->workspace, 0, &unused};
+    TESS_TRY(first_estimate(&s, error));
+    return device->streams->sync(device, NULL, error);
+}

@@ -16,5 +16,8 @@ typedef struct tess_start {
  * them. Completes the recipe by what depends on the noise. */
 tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error) TESS_MUST_CHECK;
+/* Stores the first estimate again, from measurements that were changed. */
+tess_status tess_reconstruct_restart(const tess_judge *judge, const tess_recipe *recipe,
+                                     tess_error *error) TESS_MUST_CHECK;
 
 #endif

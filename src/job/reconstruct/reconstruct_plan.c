@@ -7,6 +7,7 @@
 #include "job/reconstruct/problem_data.h"
 #include "job/reconstruct/reconstruct_quality.h"
 #include "job/reconstruct/reconstruct_rates.h"
+#include "job/reconstruct/rings.h"
 #include "plan/limit.h"
 #include "solve/cg.h"
 
@@ -23,15 +24,16 @@ static void lay_out_host(const tess_planning *job)
     const tess_problem *p = job->problem;
     tess_layout *layout = &job->workspace->layout;
     const tess_extent volume = tess_problem_image_extent(p), measured = tess_problem_measurement_extent(p);
-    const int64_t rows[] = {volume.width * volume.channels, 3 * (p->width + TESS_GAP) * p->channels,
+    const int64_t rows[] = {volume.width * volume.channels,     3 * (p->width + TESS_GAP) * p->channels,
                             measured.width * measured.channels, p->image_width * p->channels,
-                            p->file_rows * p->file_columns};
+                            p->file_rows * p->file_columns,     tess_rings_row(p)};
     layout->has_truth = tess_problem_has_truth(p);
+    layout->ring_values = tess_rings_values(p);
     layout->is_shown = job->settings->side_by_side != NULL;
     layout->image_values = tess_problem_own(p) * tess_problem_row(p);
     layout->above_values = layout->has_truth ? tess_judge_above(p) * tess_problem_row(p) : 0;
     layout->row_values = layout->has_truth ? tess_judge_rows(p) * p->width * p->channels : 0;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         layout->row_values = tess_max_i64(layout->row_values, rows[i]);
     layout->line_bytes = tess_judge_bytes(p);
 }

@@ -100,6 +100,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
     if (p->zinger_count)
         tess_json_set_int(own, "zingers", p->zinger_count);
+    if (ran && about->outcome->rings > 0)
+        tess_json_set_double(own, "rings", about->outcome->rings * tess_problem_measured_unit(p));
     if (p->lost_count) {
         tess_json *lost = tess_json_array();
         for (int64_t i = 0; i < p->lost_count; i++)
@@ -123,7 +125,7 @@ static void add_taken(tess_json **own, const tess_record_own *about)
 
 static void add_outcome(tess_json **own, const tess_record_own *about)
 {
-    static const char *const ends[] = {"iterations", "tolerance", "seconds"};
+    static const char *const ends[] = {"iterations", "tolerance", "seconds", "rings"};
     const tess_outcome *outcome = about->outcome;
     const tess_start *start = about->start;
     const bool steps = has_step(about->recipe);

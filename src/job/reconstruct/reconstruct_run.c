@@ -5,9 +5,25 @@
 
 #include "base/process.h"
 #include "base/trace.h"
+#include "job/reconstruct/reconstruct_begin.h"
+#include "job/reconstruct/rings.h"
 
 /* Weight of the measurements' noise against the prior's; the usual choice in half-quadratic splitting. */
 static const double WEIGHT = 0.23;
+
+/* Rings are looked for after this iteration: the start's are denoised by then, and data that have none lose no time. If
+ * there are some, they are found in rounds, each of which starts anew from what is left: a strong ring in the start is
+ * taken for structure at first. Rounds that find nothing more only blur the edges of symmetric objects. */
+enum { LOOK = 1, ROUNDS = 3 };
+static const double ROUGH = 0.1; /* least sigma of these rounds */
+static const double GROWS = 1.1; /* of the rings' level, in a round after which there is another one */
+
+/* One run of the loop. */
+typedef struct running {
+    const tess_solving *solving;
+    bool look, found; /* for rings */
+    int64_t before;   /* iterations of earlier runs */
+} running;
 
 void tess_usage_look(tess_usage *usage, tess_device *device)
 {
@@ -53,7 +69,8 @@ static tess_status report(const tess_judge *judge, int64_t done, tess_error *err
 
 static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *error)
 {
-    const tess_solving *s = user;
+    running *r = user;
+    const tess_solving *s = r->solving;
     const tess_judge *judge = s->judge;
     tess_engine *engine = judge->workspace->engine;
     tess_iteration *it = &s->outcome->iterations[facts->iteration];
@@ -73,7 +90,12 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
     tess_usage_look(s->usage, engine->device);
     if (!tess_stop_wanted(&engine->stop))
         s->outcome->done = facts->iteration + 1;
-    return report(judge, facts->iteration + 1, error);
+    if (r->look && facts->iteration == LOOK) {
+        TESS_TRY(tess_share_agree(judge->workspace->op->share, TESS_OK, error));
+        TESS_TRY(tess_rings_subtract(judge->problem, judge->workspace, facts->x, &s->outcome->rings, error));
+        r->found = s->outcome->rings > 0;
+    }
+    return report(judge, r->before + facts->iteration + 1, error);
 }
 
 static tess_status open_prior(const tess_solving *s, tess_error *error)
@@ -83,12 +105,14 @@ static tess_status open_prior(const tess_solving *s, tess_error *error)
     return tess_prior_open(s->prior, error);
 }
 
-tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
+/* Iterates from the first estimate, until rings are found. */
+static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *error)
 {
-    const tess_recipe *recipe = s->recipe;
+    const tess_solving *s = r->solving;
     tess_workspace *w = s->judge->workspace;
     tess_outcome *outcome = s->outcome;
     const double most = s->max_seconds; /* the time of the start counts; at least one iteration is done */
+    const tess_mem_usage peak = outcome->result.peak;
     const tess_pnp_settings settings = {.iterations = recipe->iterations,
                                         .max_seconds = most > 0 ? fmax(most - outcome->seconds, 1e-9) : 0,
                                         .tolerance = s->tolerance,
@@ -106,10 +130,55 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = s->prior,
                                         .monitor = monitor,
-                                        .monitor_user = (void *)s};
+                                        .monitor_user = r,
+                                        .enough = &r->found};
+    TESS_TRY(tess_pnp(&w->term, &settings, w->vectors, &outcome->result, error));
+    tess_mem_usage_raise(&outcome->result.peak, &peak);
+    r->before += outcome->result.iterations;
+    return TESS_OK;
+}
+
+/* Solves again, when rings were found: rounds that end with what the image leaves, then the whole loop. */
+static tess_status solve_without_rings(running *r, tess_error *error)
+{
+    const tess_solving *s = r->solving;
+    const tess_judge *judge = s->judge;
+    tess_workspace *w = judge->workspace;
+    tess_recipe rough = *s->recipe;
+    rough.iterations = LOOK + 1;
+    rough.sigma = rough.last_sigma = fmax(rough.sigma, ROUGH);
+    *r = (running){.solving = s};
+    tess_stop_begin(&w->engine->stop,
+                    (ROUNDS * rough.iterations + s->recipe->iterations) * tess_workspace_pixels(w));
+    double before = 0;
+    for (int round = 0; round < ROUNDS && s->outcome->rings > GROWS * before; round++) {
+        before = s->outcome->rings;
+        TESS_TRY(tess_share_agree(w->op->share, tess_reconstruct_restart(judge, &rough, error), error));
+        TESS_TRY(iterate(r, &rough, error));
+        TESS_TRY(tess_rings_subtract(judge->problem, w, w->vectors[0], &s->outcome->rings, error));
+    }
+    TESS_TRY(tess_share_agree(w->op->share, tess_reconstruct_restart(judge, s->recipe, error), error));
+    return iterate(r, s->recipe, error);
+}
+
+/* The image of the second iteration must be near the solution: what it has not reached yet is no ring. */
+static bool rings_wanted(const tess_solving *s)
+{
+    const tess_recipe *recipe = s->recipe;
+    return tess_rings_wanted(s->judge->problem) && recipe->init == TESS_INIT_FILTERED && recipe->inner > 0 &&
+           recipe->iterations > LOOK && !(s->max_seconds > 0);
+}
+
+tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
+{
+    tess_workspace *w = s->judge->workspace;
+    tess_outcome *outcome = s->outcome;
+    running r = {.solving = s, .look = rings_wanted(s)};
     TESS_TRY(tess_share_agree(w->op->share, open_prior(s, error), error));
     tess_usage_look(s->usage, w->engine->device);
-    TESS_TRY(tess_pnp(&w->term, &settings, w->vectors, &outcome->result, error));
+    TESS_TRY(iterate(&r, s->recipe, error));
+    if (r.found)
+        TESS_TRY(solve_without_rings(&r, error));
     tess_prior_close(s->prior);
     tess_engine_unload(w->engine);
     return tess_judge_image(s->judge, w->vectors[0], &outcome->psnr, &outcome->ssim, error);

@@ -17,6 +17,7 @@ typedef struct tess_outcome {
     int64_t done;               /* completed iterations: the last one before a stop may be incomplete */
     double psnr, ssim;          /* NaN: not known */
     double seconds;             /* of the start and the iterations */
+    double rings;               /* rings.h: root mean square of what was subtracted; 0: nothing */
     bool interrupted;
 } tess_outcome;
 

@@ -21,6 +21,15 @@ static double column_of(const tess_problem *p, const double *view)
     return 0.5 * (double)(p->columns - 1) + volume_of(negative, v, ray) / volume_of(u, v, ray);
 }
 
+/* The angle between two directions, in degrees. */
+static double between(const double *a, const double *b)
+{
+    const double product = a[0] * b[0] + a[1] * b[1] + a[2] * b[2],
+                 lengths = sqrt((a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) *
+                                (b[0] * b[0] + b[1] * b[1] + b[2] * b[2]));
+    return lengths > 0 ? acos(fmax(-1, fmin(product / lengths, 1))) * 57.29577951308232 : 0;
+}
+
 /* The direction from the middle to the source, or of parallel rays, counts. */
 static tess_turning of_volume(const tess_problem *p)
 {
@@ -28,6 +37,7 @@ static tess_turning of_volume(const tess_problem *p)
     double sum[3] = {0, 0, 0};
     for (int64_t i = 0; i < p->count; i++) {
         const double *view = p->vectors + 12 * i, *first = p->vectors, column = column_of(p, view);
+        t.degrees = fmax(t.degrees, between(view, first));
         t.turns = t.turns || view[0] * first[0] + view[1] * first[1] + view[2] * first[2] <= 0;
         const double length = sqrt(view[0] * view[0] + view[1] * view[1] + view[2] * view[2]);
         for (int k = 0; k < 3; k++)
@@ -49,7 +59,8 @@ tess_turning tess_problem_turning(const tess_problem *p)
         high = fmax(high, p->angles[i]);
     }
     const double middle = 0.5 * (double)(p->columns - 1), some = ANYWHERE * (double)p->columns;
-    tess_turning t = {.turns = high - low >= QUARTER, .columns = {p->centre, p->centre}};
+    tess_turning t = {
+        .degrees = high - low, .turns = high - low >= QUARTER, .columns = {p->centre, p->centre}};
     if (isnan(p->centre)) {
         t.columns[0] = middle - some;
         t.columns[1] = middle + some;

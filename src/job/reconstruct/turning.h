@@ -5,6 +5,8 @@
 #include "job/reconstruct/problem.h"
 
 typedef struct tess_turning {
+    double
+        degrees; /* between the first view and others, or of a sinogram between all; a volume's are 180 at most */
     bool turns; /* by a quarter of a turn or more */
     bool full;  /* of a volume: by all of it, about evenly */
     double columns

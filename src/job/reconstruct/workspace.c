@@ -30,6 +30,7 @@ static size_t carve_host(const tess_layout *layout, char *at, tess_host_part *ho
     for (int i = 0; i < 2; i++)
         carve(at, &used, (size_t)layout->row_values * sizeof(float), true, &host->rows[i]);
     carve(at, &used, layout->line_bytes, layout->has_truth, &host->lines);
+    carve(at, &used, (size_t)layout->ring_values * sizeof(double), layout->ring_values > 0, &host->rings);
     return used;
 }
 
