@@ -25,9 +25,9 @@ static const double LEAST = 0.02;     /* of the range, times a pixel: less is no
 static const double NEAR = 0.5;       /* mean deviations from the mean: values beyond count as this */
 static const double FEW = 0.1;        /* of the views: a smaller share within that is not relied upon */
 static const double TO_ERROR =
-    1.25 * 1.25;                /* a mean deviation becomes a standard error of a median, for one view */
-static const double JITTER = 1; /* columns within which all views show the axis */
-static const double WEAK = 0.1; /* of the range, times a pixel: rings that matter less than edges */
+    1.25 * 1.25;                 /* a mean deviation becomes a standard error of a median, for one view */
+static const double JITTER = 1;  /* columns within which all views show the axis */
+static const double WEAK = 0.18; /* of the range, times a pixel: rings that matter less than edges */
 static const double EDGE = 4.5, ALIKE = 3; /* medians of all columns; ratio of the two sides of an edge */
 static const double EXPLAINS = 1.0 / 6;    /* of a value, near the mirrored place */
 static const double PLAIN_MEDIAN = 1.5;    /* standard errors of the median of all columns; noise has 0.7 */
