@@ -25,12 +25,14 @@ static const double LEAST = 0.02;     /* of the range, times a pixel: less is no
 static const double NEAR = 0.5;       /* mean deviations from the mean: values beyond count as this */
 static const double FEW = 0.1;        /* of the views: a smaller share within that is not relied upon */
 static const double TO_ERROR =
-    1.25 * 1.25;                /* a mean deviation becomes a standard error of a median, for one view */
-static const double JITTER = 1; /* columns within which all views show the axis */
-static const double EXPLAINS = 1.0 / 6; /* of a value, near the mirrored place */
-static const double PLAIN_MEDIAN = 1.5; /* standard errors of the median of all columns; noise has 0.7 */
-static const double DENSE = 2.5;        /* of what one sees: a median that edges do not reach */
-static const double WHOLE = 0.05;       /* of a column: columns of both sides are at the same distance */
+    1.25 * 1.25;                 /* a mean deviation becomes a standard error of a median, for one view */
+static const double JITTER = 1;  /* columns within which all views show the axis */
+static const double WEAK = 0.18; /* of the range, times a pixel: rings that matter less than edges */
+static const double EDGE = 4.5, ALIKE = 3; /* medians of all columns; ratio of the two sides of an edge */
+static const double EXPLAINS = 1.0 / 6;    /* of a value, near the mirrored place */
+static const double PLAIN_MEDIAN = 1.5;    /* standard errors of the median of all columns; noise has 0.7 */
+static const double DENSE = 2.5;           /* of what one sees: a median that edges do not reach */
+static const double WHOLE = 0.05;          /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
  * then a number for each row. */
@@ -194,8 +196,9 @@ static double beyond(const rings *r, const double *row, int64_t i, int64_t low, 
     return fmax(0, fabs(row[i]) - most / EXPLAINS);
 }
 
-/* Whether a row has errors; `error` is the standard error that noise causes. `sorted` has room for a row. */
-static bool plain(const rings *r, const double *row, double error, double *sorted)
+/* Whether a row has errors; `error` is the standard error that noise causes. `level` is what is
+ * one-sided, `sorted` has room for a row. */
+static bool plain(const rings *r, const double *row, double error, double *sorted, double *level)
 {
     const double visible = LEAST * r->p->high;
     double square = 0;
@@ -212,11 +215,32 @@ static bool plain(const rings *r, const double *row, double error, double *sorte
         between = between || low < high;
         count++;
     }
-    if (count > 0 && sqrt(square / (double)count) > fmax(PLAIN * error, visible))
-        return true;
-    /* errors of most columns explain each other then; edges are few */
     qsort(sorted, (size_t)r->columns, sizeof *sorted, by_value);
-    return between && sorted[r->columns / 2] > fmax(PLAIN_MEDIAN * error, DENSE * visible);
+    const double middle = sorted[r->columns / 2], one_sided = count > 0 ? sqrt(square / (double)count) : 0;
+    *level = fmax(one_sided, middle);
+    /* errors of most columns explain each other if these lie between columns; edges are few */
+    return one_sided > fmax(PLAIN * error, visible) ||
+           (between && middle > fmax(PLAIN_MEDIAN * error, DENSE * visible));
+}
+
+/* Takes back what both sides of the axis have, if it is more than other columns have: an edge of a symmetric object.
+ * `edge` has room for a row. */
+static void spare_edges(const rings *r, double *row, double *edge)
+{
+    for (int64_t i = 0; i < r->columns; i++)
+        edge[i] = fabs(row[i]);
+    qsort(edge, (size_t)r->columns, sizeof *edge, by_value);
+    const double most = EDGE * edge[r->columns / 2];
+    for (int64_t i = 0; i < r->columns; i++) {
+        const double mirror = 2 * r->axis - (double)i, low = floor(mirror + WHOLE),
+                     high = ceil(mirror - WHOLE), more = low < high ? 1 : 0;
+        double common = 0;
+        for (double k = fmax(low - more, 0); k <= fmin(high + more, (double)(r->columns - 1)); k++)
+            common = fmax(common, row[i] < 0 ? -row[(int64_t)k] : row[(int64_t)k]);
+        edge[i] = common > most && fabs(row[i]) > most && fabs(row[i]) < ALIKE * common ? row[i] : 0;
+    }
+    for (int64_t i = 0; i < r->columns; i++)
+        row[i] -= edge[i];
 }
 
 /* Leaves the new error of each pixel in `sum`; returns whether there are errors. */
@@ -228,14 +252,19 @@ static bool decide(rings *r)
         const int64_t first = y * r->columns;
         double *const next = r->sum + first, *const before = r->error + first;
         bool known = false;
+        double level;
         for (int64_t i = 0; i < r->columns; i++)
             known = known || before[i] != 0;
         sharpen(r->mean + first, r->columns, r->near + first, next);
         const double error = TO_ERROR * r->scatter[y] / sqrt((double)r->views);
-        if (!known && !plain(r, next, error, r->near + first))
+        const bool found = plain(r, next, error, r->near + first, &level);
+        if (!known && !found)
             memcpy(next, before, bytes);
-        else
+        else {
+            if (level < WEAK * r->p->high)
+                spare_edges(r, next, r->near + first);
             any = true;
+        }
     }
     return any;
 }
