@@ -12,14 +12,14 @@ SILENCE = 2  # seconds, instead of 15
 
 class Launcher:
     """Runs programs under mpirun: as root, with more ranks than cores, without copying from other processes' memory,
-    which containers forbid, and without spinning while they wait, because other tests may need the cores."""
+    which containers forbid."""
 
     def __init__(self, bench, module):
         self.bench, self.module, self.count = bench, module, 0
         named = subprocess.run(["mpirun", "--version"], capture_output=True, text=True).stdout
         self.options = ["--oversubscribe"] if "Open MPI" in named or "OpenRTE" in named else []
         self.env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm_rsh_agent": "sh",
-                    "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1", "TESSERA_RANK_SECONDS": str(SILENCE), "TESSERA_MPI": module,
+                    "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "TESSERA_RANK_SECONDS": str(SILENCE), "TESSERA_MPI": module,
                     "TESSERA_CACHE": str(bench.cache), "LC_ALL": "C", **SANITIZERS}
 
     def start(self, ranks, *command, env=None):
