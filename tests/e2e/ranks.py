@@ -139,7 +139,6 @@ def check_refusals(bench, launcher, program):
     nine = "/proc/self/fd/9"
     for expected, says, words, one, others in (
             (2, "unknown option --sgima", ("denoise", folder, out, "--sgima", "1"), "", ""),
-            (1, "reconstruct cannot share", ("reconstruct", out, "--problem", "deblur", "--size", "64"), "", ""),
             (1, "convert cannot share", ("convert", models / "drunet-gray-small.safetensors", out), "", ""),
             (1, "rank 1 (", ("denoise", nine, out), other, folder),
             (1, "rank 1: /proc/self/fd/9/drunet-gray-small.safetensors", ("denoise", folder, out, "--model", nine + "/drunet-gray-small.safetensors"), other, models),
