@@ -41,6 +41,7 @@ struct cli_option {
     const char *help;    /* newlines are kept, and lines that begin with a space are not wrapped */
     const char *words;   /* for completion, separated by spaces: words and the placeholders above */
     int64_t least, most; /* bounds of whole numbers */
+    const char *letter;  /* "-o": a short name besides; may be NULL */
 };
 
 typedef struct cli_verb {
@@ -59,7 +60,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_denoise, cli_reconstruct, cli_fill, cli_detect, cli_train, cli_plan, cli_bench,
-    cli_convert, cli_info, cli_help;
+    cli_report, cli_convert, cli_info, cli_help;
 extern const cli_verb *const cli_verbs[]; /* ends with NULL */
 const cli_verb *cli_find_verb(const char *name);
 

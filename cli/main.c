@@ -11,8 +11,8 @@
 #include "cli.h"
 
 const cli_verb *const cli_verbs[] = {&cli_denoise, &cli_reconstruct, &cli_fill,  &cli_detect,
-                                     &cli_train,   &cli_plan,        &cli_bench, &cli_convert,
-                                     &cli_info,    &cli_help,        NULL};
+                                     &cli_train,   &cli_plan,        &cli_bench, &cli_report,
+                                     &cli_convert, &cli_info,        &cli_help,  NULL};
 
 const cli_verb *cli_find_verb(const char *name)
 {

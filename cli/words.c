@@ -79,6 +79,8 @@ static const word words[] = {
     /* convert */
     {"cube", "--cube"},
     {"weights", "--weights"},
+    /* report */
+    {"output", "--output"},
     /* bench */
     {"batches", "--batches"},
     {"height", "--height"},

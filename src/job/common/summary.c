@@ -327,6 +327,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
         say_reconstruct(&w, tess_json_get(json, "reconstruct"));
     if (!own)
         say_measured(&w, json);
+    tess_say_reporting(&w, json);
     say_left_out(&w, tess_json_get(json, "denoise"));
     if (tess_json_get(json, "info"))
         say_info(&w, tess_json_get(json, "info"));

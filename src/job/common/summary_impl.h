@@ -23,5 +23,6 @@ void tess_say_bytes(tess_summary *w, const tess_json *bytes);
 void tess_say_training(tess_summary *w, const tess_json *record);
 void tess_say_filling(tess_summary *w, const tess_json *record);
 void tess_say_detecting(tess_summary *w, const tess_json *record);
+void tess_say_reporting(tess_summary *w, const tess_json *record);
 
 #endif
