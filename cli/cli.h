@@ -141,6 +141,10 @@ int cli_record_ready(const cli_shared *shared,
 bool cli_record_write(const char *path, const char *record);
 void cli_record_cleanup(void); /* async-signal-safe */
 
+/* command_line.c: what the user typed, for records. Parsing changes the words, so they are kept before. */
+void cli_remember(int argc, char **argv);
+char *cli_with_command(const char *record); /* a copy with it, which the caller frees; NULL: there is none */
+
 /* progress.c: lines on standard error. `user` is the cli_shared. */
 void cli_progress_connect(tess_common *common, const cli_shared *shared);
 bool cli_poll(void *user, int64_t done, int64_t total, double seconds); /* only checks whether to stop */

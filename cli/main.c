@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     /* A reader that has closed the pipe gives a failed write, so that the job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the same for a file that may not grow (ulimit -f) */
+    cli_remember(argc, argv);
     int status = cli_join(argc, argv);
     if (status < 0)
         status = cli_close_output(cli_agree(run(argc, argv)));

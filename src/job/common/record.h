@@ -8,6 +8,11 @@
 
 /* command, version, device, device_name, precision, threads, ranks. */
 tess_json *tess_record_begin(const char *command, const tess_engine *engine);
+/* Sets "paths": the files of a job by what they are, as the caller named them; NULL entries are left out. */
+typedef struct tess_record_path {
+    const char *what, *path;
+} tess_record_path;
+void tess_record_paths(tess_json **record, const tess_record_path *paths, int count);
 /* {"weights":...,"activations":...,"workspace":...,"io":...,"total":...} */
 /* Always has weights, activations, workspace and io; other categories only if they are used. Host memory is not
  * included: records have it as "host_bytes". */

@@ -307,6 +307,12 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     if (job->interrupted)
         tess_json_set_bool(&record, "interrupted", true);
     add_input(&record, job);
+    if (job->count == 1) {
+        const tess_denoise_file *file = &job->files[0];
+        const tess_record_path paths[] = {
+            {"input", file->input}, {"output", file->output}, {"truth", file->truth}};
+        tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
+    }
     add_plan(&record, job);
     if (ran)
         add_measured(&record, job);

@@ -42,25 +42,32 @@ class Figure {
     return numbers.length > 0 && numbers.every((value) => value > 0);
   }
 
+  /** The mark of a line in the legend and, unless a point has its own, in the chart. */
+  markOf(line, index) {
+    return MARKS[(line.colour ?? index) % MARKS.length];
+  }
+
   dataset(line, index, shades) {
     const colour = line.plain ? shades.soft : shades.series[(line.colour ?? index) % shades.series.length];
-    const unit = this.yUnits[this.measure], marks = line.points.map((point) => point.mark || MARKS[(line.colour ?? index) % MARKS.length]);
+    const unit = this.yUnits[this.measure], marks = line.points.map((point) => point.mark || this.markOf(line, index));
     const points = line.points.map((point, i) => ({ x: point.x / this.xUnit.factor, y: isNumber(point.y[this.measure]) ? point.y[this.measure] / unit.factor : null, from: point, i }));
     const common = { label: line.name, hidden: this.hidden.has(index), borderColor: colour, backgroundColor: colour, stack: this.spec.stacked ? "one" : undefined };
     if (this.spec.bars) return { ...common, data: points.map((point) => point.y), points, borderWidth: 0, maxBarThickness: 22, minBarLength: 2 };
     return { ...common, data: points, borderDash: DASHES[line.dash] || [], borderWidth: line.plain ? 1.5 : 2, showLine: line.kind !== "points", spanGaps: true,
-             pointStyle: marks, pointRadius: line.plain ? 0 : points.length > 150 ? 0 : line.kind === "shape" ? 0 : 4, pointHoverRadius: 7, hitRadius: 6,
+             pointStyle: marks, pointRadius: line.plain || line.kind === "shape" || points.length > 150 ? 0 : line.dash === "planned" ? 7 : 4, ...(line.dash === "planned" ? { pointBackgroundColor: "transparent" } : {}), pointHoverRadius: 7, hitRadius: 6,
              fill: line.kind === "area" ? "-1" : line.kind === "shape" ? "shape" : false, ...(line.kind === "area" || line.kind === "shape" ? { backgroundColor: colour + "66" } : {}) };
   }
 
   options(shades) {
     const { spec } = this, measure = spec.measures[this.measure], unit = this.yUnits[this.measure];
     const axis = (log, title, extra) => ({ type: log ? "logarithmic" : "linear", title: { display: true, text: title, color: shades.ink }, grid: { color: shades.line },
-                                           ticks: { color: shades.soft, callback(value) { return log && !isRound(value) ? "" : plain(value); } }, ...extra });
+                                           ticks: { color: shades.soft, callback(value) { return log && !extra.afterBuildTicks && !isRound(value) ? "" : plain(value); } }, ...extra });
     const values = axis(this.logY[this.measure], unit.title, { beginAtZero: Boolean(measure.fromZero || spec.bars), stacked: Boolean(spec.stacked) });
     const words = { type: "category", labels: spec.x.words, stacked: Boolean(spec.stacked), title: { display: Boolean(spec.x.label), text: spec.x.label, color: shades.ink },
                     grid: { display: false }, ticks: { color: shades.soft, autoSkip: false } };
-    const scales = spec.bars ? (spec.upright ? { x: words, y: values } : { y: words, x: values }) : { x: axis(this.logX, this.xUnit.title, {}), y: values };
+    const few = unique(this.values((point) => point.x)).filter(isNumber).map((value) => value / this.xUnit.factor).sort((a, b) => a - b);
+    const ownTicks = this.logX && few.length <= 12 ? { afterBuildTicks: (scale) => { scale.ticks = few.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({ value })); } } : {};
+    const scales = spec.bars ? (spec.upright ? { x: words, y: values } : { y: words, x: values }) : { x: axis(this.logX, this.xUnit.title, ownTicks), y: values };
     return { animation: false, responsive: true, maintainAspectRatio: false, indexAxis: spec.bars && !spec.upright ? "y" : "x", scales,
              interaction: spec.bars ? { mode: "index", axis: spec.upright ? "x" : "y", intersect: false } : { mode: "nearest", intersect: false },
              plugins: { legend: { display: false }, tooltip: { callbacks: { title: (items) => this.tipTitle(items), label: (item) => this.tipLabel(item) }, filter: (item) => !this.spec.series[item.datasetIndex].plain } } };
@@ -100,7 +107,7 @@ class Figure {
   drawLegend(shades) {
     this.legend.replaceChildren(...this.spec.series.map((line, i) => {
       const button = make("button", { type: "button", class: "key", "aria-pressed": String(!this.hidden.has(i)), on: { click: () => this.toggle(i) } });
-      button.append(swatch(line, line.plain ? shades.soft : shades.series[(line.colour ?? i) % shades.series.length], MARKS[(line.colour ?? i) % MARKS.length], this.spec.bars), line.name);
+      button.append(swatch(line, line.plain ? shades.soft : shades.series[(line.colour ?? i) % shades.series.length], (line.points.find((point) => point.mark) || {}).mark || this.markOf(line, i), this.spec.bars), line.name);
       return button;
     }));
   }
@@ -168,9 +175,10 @@ function swatch(line, colour, mark, bars) {
   else {
     if (line.kind !== "points") add("line", { x1: 0, y1: 6, x2: 28, y2: 6, stroke: colour, "stroke-width": 2, "stroke-dasharray": (DASHES[line.dash] || []).join(" ") });
     const shapes = { circle: ["circle", { cx: 14, cy: 6, r: 4 }], rect: ["rect", { x: 10, y: 2, width: 8, height: 8 }], triangle: ["path", { d: "M14 1 L19 10 L9 10 Z" }],
-                     rectRot: ["path", { d: "M14 1 L19 6 L14 11 L9 6 Z" }] };
+                     rectRot: ["path", { d: "M14 1 L19 6 L14 11 L9 6 Z" }], star: ["path", { d: "M14 1 V11 M9.7 3.5 L18.3 8.5 M9.7 8.5 L18.3 3.5" }],
+                     cross: ["path", { d: "M14 1 V11 M9 6 H19" }], crossRot: ["path", { d: "M10 2 L18 10 M10 10 L18 2" }] };
     const [tag, shape] = shapes[mark] || shapes.circle;
-    if (!line.plain) add(tag, { ...shape, fill: colour });
+    if (!line.plain) add(tag, { ...shape, fill: line.dash === "planned" ? "none" : colour, stroke: colour });
   }
   return svg;
 }

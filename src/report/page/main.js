@@ -1,6 +1,6 @@
 // Puts the page together: head, list of files, sections chosen by what the records hold.
 
-const KNOWN = ["study:size", "study:batch", "study:device", "study:stats", "study:dem", "study:train", "study:scaling", "reconstruct", "log", "train", "denoise", "fill", "detect"];
+const KNOWN = ["study:size", "study:batch", "study:device", "study:stats", "study:dem", "study:train", "study:scaling", "reconstruct", "log", "train", "denoise", "fill", "detect", "plan"];
 
 function fileNotes(file) {
   const notes = [];
@@ -44,7 +44,7 @@ function build() {
   section("fill", "Elevation maps", "", (body) => { demPage(body); jobPage("fill")(body); });
   section("detect", "Hyperspectral cubes", "", (body) => { statsPage(body); jobPage("detect")(body); });
   section("denoise", "Denoising", "", jobPage("denoise"));
-  section("jobs", "Reconstruction jobs", "", jobPage("reconstruct"));
+  section("plans", "Plans", "What jobs would take; nothing was run.", jobPage("plan"));
   section("others", "Other records", "Records of kinds that this page has no charts of its own for: choose what to see.", explorerPage(KNOWN));
   sections.append(filesTable());
   SECTIONS.push({ id: "files", title: "Records" });

@@ -6,7 +6,7 @@ function reconstructPage(body) {
   const entries = ofKind("reconstruct").filter((entry) => list(entry.record, "reconstruct.iterations").length);
   if (!entries.length) return;
   const steps = (entry) => list(entry.record, "reconstruct.iterations").filter(isObject);
-  const name = namerOf(entries, [["reconstruct.problem", (value) => (isText(value) ? shorten(value, 40) : "reconstruct")], "reconstruct.preset", "device_name", "precision", "input.height", "reconstruct.operators"]);
+  const name = namerOf(entries, [["reconstruct.problem", (value) => (isText(value) ? shorten(value, 40) : "reconstruct")], "reconstruct.preset", "device_name", "precision", ["input.height", (value) => (isNumber(value) ? `${value} rows` : "")]]);
   const lines = (pointOf, more) => entries.map((entry) => ({ name: name(entry), ...more, points: steps(entry).map(pointOf).filter((point) => isNumber(point.x) && point.y.some(isNumber)) }));
   const times = new Map(entries.map((entry) => {
     let passed = 0;
@@ -21,7 +21,14 @@ function reconstructPage(body) {
     const own = steps(entry), title = name(entry), parts = [["data step", "gradient_seconds"], ["denoiser", "denoise_seconds"], ["communication", "exchange_seconds"]].filter(([, key]) => own.some((step) => isNumber(step[key])));
     drawFigure(where, { title: `Time of each part: ${title}`, what: "Seconds of each iteration, one part upon the other.", entries: [entry], bars: true, upright: true, stacked: true, seriesName: "part",
       x: { label: "iteration", words: own.map((step, i) => String(i + 1)) }, measures: [TIME], series: parts.map(([words, key]) => ({ name: words, points: own.map((step, x) => ({ x, y: [number(step, key)] })) })) });
-    memoryBars(where, entry, `Memory: ${title}`);
+    const peaks = [["data step", "gradient_peak_bytes"], ["denoiser", "denoise_peak_bytes"]];
+    drawFigure(where, { title: `Memory of each part: ${title}`, what: "Peak bytes in each iteration.", entries: [entry], x: { label: "iteration" }, measures: [MEMORY],
+      series: peaks.map(([words, key]) => ({ name: words, points: own.map((step, i) => ({ x: i + 1, y: [counted(step, key)] })).filter((point) => isNumber(point.y[0])) })) });
+    memoryBars(where, entry, `Memory by category: ${title}`);
+  }
+  for (const entry of entries) {
+    showPictures(body, entry);
+    facts(body, `The job: ${titleOf(entry)}`, jobFacts(entry.record));
   }
 }
 

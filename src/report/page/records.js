@@ -70,11 +70,11 @@ function originOf(entries) {
 
 /**
  * Names for the lines of a chart: of the given fields those that differ between the entries, and the file if two of them
- * have the same line. A field is a path or [path, words of a value].
+ * have the same line. A record that lacks a field does not differ in it. A field is a path or [path, words of a value].
  */
 function namerOf(entries, fields) {
   const read = fields.map((field) => (isText(field) ? (e) => text(e.record, field) : (e) => field[1](at(e.record, field[0]), e.record)));
-  const used = read.filter((get, i) => i === 0 || unique(entries.map(get)).length > 1);
+  const used = read.filter((get, i) => i === 0 || unique(entries.map(get).filter(Boolean)).length > 1);
   const name = (entry) => used.map((get) => get(entry)).filter(Boolean).join(", ");
   const files = groupBy(entries, name);
   const shared = [...files.values()].some((own) => unique(own.map((e) => e.file)).length > 1);

@@ -12,6 +12,7 @@ function section(id, title, intro, build) {
   } catch (error) {
     body.append(make("p", { class: "problem" }, `This part could not be drawn from these records: ${error.message}`));
   }
+  for (const box of body.querySelectorAll(".grid")) if (!box.childElementCount) box.remove();
   if (body.childElementCount === before) body.remove();
   else SECTIONS.push({ id, title });
 }

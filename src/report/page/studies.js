@@ -1,14 +1,15 @@
 // The studies of `tessera bench` and of its peers.
 
 const modelOf = (record) => text(record, "model").replace(/^random:/, "") || text(record, "network") || "model";
-const lineFields = [engineField, "precision", "device_name", "threads", "ranks"];
+const numbered = (path, one, many) => [path, (value) => (isNumber(value) ? `${value} ${value === 1 ? one : many}` : "")];
+const lineFields = [engineField, "precision", "device_name", numbered("threads", "thread", "threads"), numbered("ranks", "rank", "ranks")];
 
 function sizePage(body) {
   const note = "Width of the image against memory and time. Round marks: widths divisible by 64; triangles: others.";
   for (const [model, entries] of groupBy(ofKind("study:size"), (entry) => modelOf(entry.record))) {
     const name = namerOf(entries, lineFields), where = grid(body), width = (entry) => number(entry.record, "input.width");
     const mark = (entry) => (width(entry) % 64 === 0 ? "circle" : "triangle");
-    const point = (entry, ys) => ({ x: width(entry), mark: mark(entry), y: ys.map((path) => number(entry.record, path)) });
+    const point = (entry, ys) => ({ x: width(entry), mark: mark(entry), y: ys.map((path) => (path.includes("bytes") ? counted : number)(entry.record, path)) });
     const x = { label: "width", unit: "pixels" };
     drawFigure(where, { title: `${model}: memory by width`, what: note, entries, x, measures: [MEMORY],
       series: withPlanned(linesOf(entries, name, (e) => point(e, ["measured.peak_bytes.total"])), linesOf(entries, name, (e) => point(e, ["plan.peak_bytes.total"]))) });
@@ -34,7 +35,7 @@ function batchPage(body) {
     const measures = [{ label: "patches/s", unit: "patches/s", fromZero: true }, { label: "images/s", unit: "images/s", fromZero: true }];
     const picks = chosen.filter((entry) => `${modelOf(entry.record)}, patches of ${text(entry.record, "patch")}` === title);
     drawFigure(where, { title: `${title}: memory by batch`, what: "Memory of a run that takes so many patches at once.", entries: own, x, measures: [MEMORY],
-      series: withPlanned(linesOf(own, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "measured.peak_bytes.total")] })),
+      series: withPlanned(linesOf(own, name, (e) => ({ x: number(e.record, "batch"), y: [counted(e.record, "measured.peak_bytes.total")] })),
                           linesOf(own, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "plan.peak_bytes.total")] }))) });
     drawFigure(where, { title: `${title}: throughput by batch`, what: "One image cut into patches: patches and whole images a second.", entries: [...own, ...picks], x, measures,
       series: [...linesOf(own, name, (e) => ({ x: number(e.record, "batch"), y: rates(e.record) })),
@@ -82,7 +83,7 @@ function statsPage(body) {
       const axis = { samples: "input.samples", batch: "input.batch", size: "input.height", channels: "input.channels" }[sweep];
       const name = namerOf(own, [engineField, "variant", "device", "source", "precision"]);
       if (axis && own.some((entry) => isNumber(number(entry.record, axis)))) {
-        drawFigure(body, { title: `Cubes, ${phase}: time by ${sweep}`, what: "One reading of all samples on each device; `host` and `device` say where the samples were.", entries: own, wide: true,
+        drawFigure(body, { title: `Cubes, ${phase}: time by ${sweep}`, what: "One reading of all samples on each device; “host” and “device” say where the samples were.", entries: own, wide: true,
           x: { label: sweep, log: true }, measures: [{ ...TIME, log: true, fromZero: false }, { label: "samples/s", unit: "samples/s", fromZero: true }],
           series: linesOf(own, name, (e) => ({ x: number(e.record, axis), y: [seconds(e.record), number(e.record, "measured.samples_per_second")] })) });
       } else {
@@ -104,15 +105,34 @@ function demPage(body) {
     measures: [{ label: "tile-steps/s", unit: "tile-steps/s", fromZero: true }, { label: "rate", unit: "TFLOP/s", fromZero: true }, { label: "time of a step", unit: "ms", fromZero: true }, { label: "device busy", unit: "share", fromZero: true }, { label: "energy", unit: "J/tile-step", fromZero: true }],
     series: linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: ["tile_steps_per_second", "tflops", "ms_per_step", "gpu_busy", "joules_per_tile_step"].map((key) => number(e.record, `measured.${key}`)) })) });
   drawFigure(where, { title: "DEM sampler: memory by batch", entries, x, measures: [MEMORY],
-    series: withPlanned(linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "measured.peak_bytes.total")] })),
+    series: withPlanned(linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [counted(e.record, "measured.peak_bytes.total")] })),
                         linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "plan.peak_bytes.total")] }))) });
 }
 
+/** Records of ranks: measured lines are solid, simulated ones dotted, in one chart for each problem and size. */
 function scalingPage(body) {
-  const entries = ofKind("study:scaling"), where = grid(body);
-  if (!entries.length) return;
-  const ranks = (e) => number(e.record, "ranks"), seconds = (e) => number(e.record, "measured.seconds") ?? number(e.record, "seconds");
-  const name = namerOf(entries, [engineField, "workload", "model", "device_name", "precision"]);
-  const lines = linesOf(entries, name, (e) => ({ x: ranks(e), y: [seconds(e)] }));
-  drawFigure(where, { title: "Time by ranks", entries, x: { label: "ranks", log: true }, measures: [{ ...TIME, log: true, fromZero: false }], series: lines });
+  const simulated = (entry) => at(entry.record, "simulated") === true, ranks = (entry) => number(entry.record, "ranks");
+  const sizeOf = (record) => [number(record, "input.depth"), number(record, "input.height"), number(record, "input.width")].filter((n) => n > 1).join(" × ");
+  for (const [title, entries] of groupBy(ofKind("study:scaling"), (entry) => [text(entry.record, "problem") || "job", sizeOf(entry.record)].filter(Boolean).join(", "))) {
+    const where = grid(body), x = { label: "ranks", log: true };
+    const name = namerOf(entries, [engineField, "machine", "device_name", "precision", "scheme", "cut", ["simulated", (value) => (value === true ? "simulated" : "measured")]]);
+    const lines = (read) => [true, false].reverse().flatMap((kind) => linesOf(entries.filter((entry) => simulated(entry) === kind), name, (e) => ({ x: ranks(e), y: read(e.record) }), kind ? { dash: "simulated" } : {}));
+    const times = lines((record) => [number(record, "seconds")]), bases = new Map();
+    for (const line of times) if (line.points.length) bases.set(line.name, line.points[0]);
+    const ideal = [...bases].slice(0, 1).map(([own, first]) => ({ name: "ideal", plain: true, dash: "guide", points: (times.find((line) => line.name === own) || { points: [] }).points.map((point) => ({ x: point.x, y: [(first.y[0] * first.x) / point.x] })) }));
+    drawFigure(where, { title: `${title}: strong scaling`, what: "Time of one iteration by the number of ranks.", entries, x, measures: [{ ...TIME, log: true, fromZero: false }], series: [...times, ...ideal] });
+    drawFigure(where, { title: `${title}: parallel efficiency`, what: "Speedup divided by ranks; 1 is ideal.", entries, x, measures: [{ label: "efficiency", unit: "", fromZero: true }, { label: "speedup", unit: "", fromZero: true }, { label: "efficiency of the denoiser", unit: "", fromZero: true }, { label: "weak efficiency", unit: "", fromZero: true }].filter(
+      (measure, i) => entries.some((entry) => isNumber(number(entry.record, EFFICIENCIES[i])))),
+      series: lines((record) => EFFICIENCIES.filter((key) => entries.some((entry) => isNumber(number(entry.record, key)))).map((key) => number(record, key))) });
+    for (const [line, own] of groupBy(entries, name)) partsFigure(where, `${title}: parts, ${line}`, own.sort((a, b) => ranks(a) - ranks(b)));
+    drawFigure(where, { title: `${title}: memory of a rank`, entries, x, measures: [MEMORY, { label: "sent", unit: "bytes", fromZero: true }], series: lines((record) => [counted(record, "bytes_per_rank"), number(record, "sent_bytes")]) });
+  }
+}
+
+const EFFICIENCIES = ["efficiency", "speedup", "denoiser_efficiency", "weak_efficiency"];
+
+function partsFigure(where, title, entries) {
+  const parts = [["gradient", "gradient_seconds"], ["denoiser", "denoiser_seconds"], ["communication", "communication_seconds"], ["other", "other_seconds"]].filter(([, key]) => entries.some((entry) => number(entry.record, key) > 0));
+  drawFigure(where, { title, what: "Seconds of one iteration, one part upon the other.", entries, bars: true, upright: true, stacked: true, seriesName: "part", x: { label: "ranks", words: entries.map((entry) => text(entry.record, "ranks")) }, measures: [TIME],
+    series: parts.map(([words, key]) => ({ name: words, points: entries.map((entry, x) => ({ x, y: [number(entry.record, key)] })) })) });
 }

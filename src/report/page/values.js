@@ -25,6 +25,12 @@ function text(record, path) {
   return isText(value) ? shorten(value, 200) : isNumber(value) || typeof value === "boolean" ? String(value) : "";
 }
 
+/** Bytes that were counted: a peer that cannot count them writes 0. */
+function counted(record, path) {
+  const value = number(record, path);
+  return value > 0 ? value : null;
+}
+
 const list = (record, path) => (Array.isArray(at(record, path)) ? at(record, path) : []);
 const shorten = (words, most) => (words.length > most ? words.slice(0, most - 1) + "…" : words);
 const unique = (values) => [...new Set(values)];
