@@ -60,6 +60,8 @@ static tess_status next_line(reading *r, bool *more, tess_error *error)
         TESS_TRY(put(r, byte, error));
     if (ferror(r->file))
         return tess_fail(error, TESS_IO_FAILED, "%s: cannot be read: %s", r->path, strerror(errno));
+    if (r->line == 1 && r->length >= 3 && memcmp(r->text, "\xEF\xBB\xBF", 3) == 0) /* some editors' mark */
+        memmove(r->text, r->text + 3, r->length -= 3);
     r->ended = byte == '\n';
     *more = r->ended || r->length > 0;
     return TESS_OK;

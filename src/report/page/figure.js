@@ -16,7 +16,7 @@ function colours() {
 /** The unit of an axis, chosen by the largest value. */
 function axisUnit(axis, values) {
   const [factor, name] = unitFor(axis.unit, Math.max(0, ...values.filter(isNumber).map(Math.abs)));
-  return { factor, name, title: axis.label + (name ? ` (${name})` : "") };
+  return { factor, name, title: axis.label + (name && name !== axis.label ? ` (${name})` : "") };
 }
 
 class Figure {
@@ -61,7 +61,7 @@ class Figure {
   options(shades) {
     const { spec } = this, measure = spec.measures[this.measure], unit = this.yUnits[this.measure];
     const axis = (log, title, extra) => ({ type: log ? "logarithmic" : "linear", title: { display: true, text: title, color: shades.ink }, grid: { color: shades.line },
-                                           ticks: { color: shades.soft, callback(value) { return log && !extra.afterBuildTicks && !isRound(value) ? "" : plain(value); } }, ...extra });
+                                           ticks: { color: shades.soft, autoSkip: !log, callback(value) { return log && !extra.afterBuildTicks && !isRound(value) ? "" : plain(value); } }, ...extra });
     const values = axis(this.logY[this.measure], unit.title, { beginAtZero: Boolean(measure.fromZero || spec.bars), stacked: Boolean(spec.stacked) });
     const words = { type: "category", labels: spec.x.words, stacked: Boolean(spec.stacked), title: { display: Boolean(spec.x.label), text: spec.x.label, color: shades.ink },
                     grid: { display: false }, ticks: { color: shades.soft, autoSkip: false } };

@@ -38,9 +38,8 @@ function trainingPage(body) {
   const entries = logs.flatMap(([, own]) => own), x = { label: "step" }, value = (...keys) => (e) => ({ x: number(e.record, "step"), y: keys.map((key) => number(e.record, key)) });
   if (logs.length) {
     drawFigure(where, { title: "Loss", what: "Of the training batches.", entries, x, measures: [{ label: "loss", log: true }, { label: "norm of the gradients", log: true }], series: line(value("loss", "gradient_norm")) });
-    drawFigure(where, { title: "Validation", what: "On images that are not trained with.", entries, x, measures: [{ label: "PSNR", unit: "dB" }, { label: "validation loss" }, { label: "average precision" }].filter((m, i) =>
-      entries.some((e) => isNumber(number(e.record, ["psnr_db", "validation_loss", "validation_average_precision"][i])))), series: line((e) => ({ x: number(e.record, "step"),
-      y: ["psnr_db", "validation_loss", "validation_average_precision"].filter((key) => entries.some((each) => isNumber(number(each.record, key)))).map((key) => number(e.record, key)) })) });
+    drawFigure(where, { title: "Validation", what: "On images that are not trained with.", entries, x, measures: [{ label: "PSNR", unit: "dB" }, { label: "validation loss" }, { label: "average precision" }],
+      series: line(value("psnr_db", "validation_loss", "validation_average_precision")) });
     drawFigure(where, { title: "Learning rate and speed", entries, x, measures: [{ label: "learning rate", fromZero: true }, { label: "samples/s", unit: "samples/s", fromZero: true }, { ...MEMORY, label: "peak memory" }],
       series: line(value("rate", "samples_per_second", "peak_bytes")) });
   }
@@ -57,7 +56,7 @@ function trainingPage(body) {
 function jobFacts(record) {
   const size = [number(record, "input.depth"), number(record, "input.height"), number(record, "input.width")].filter(isNumber).join(" × ");
   const own = at(record, text(record, "command")), tile = list(record, "plan.tile").filter(isNumber).join(" × ");
-  return [["input", size && `${size}${number(record, "input.channels") ? `, ${number(record, "input.channels")} channels` : ""}`], ["files", number(record, "input.files") > 1 ? number(record, "input.files") : ""],
+  return [["input", size && `${size}${number(record, "input.channels") ? `, ${number(record, "input.channels")} channel${number(record, "input.channels") === 1 ? "" : "s"}` : ""}`], ["files", number(record, "input.files") > 1 ? number(record, "input.files") : ""],
     ["device", text(record, "device_name")], ["precision", text(record, "precision")], ["threads", threadsOf(record)], ["model", text(own, "model").split("/").pop()], ["pipeline", text(own, "pipeline")],
     ["plan", tile && `tile ${tile}${isNumber(number(record, "plan.halo")) ? `, halo ${text(record, "plan.halo")}` : ""}, batch ${text(record, "plan.batch")}`], ["reason", text(record, "plan.reason")],
     ["planned time", withUnit(number(record, "plan.seconds"), "seconds")], ["measured time", withUnit(number(record, "measured.seconds"), "seconds")], ["with files", withUnit(number(record, "measured.wall_seconds"), "seconds")],

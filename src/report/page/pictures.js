@@ -4,7 +4,7 @@ const pictureUrl = (picture) => "data:image/png;base64," + picture.png;
 
 function pictureOf(picture) {
   const { about } = picture;
-  return make("img", { src: pictureUrl(picture), alt: `${about.role}: ${about.name}, ${about.width} × ${about.height} pixels, ${about.shown}` });
+  return make("img", { class: about.width < 200 ? "coarse" : null, src: pictureUrl(picture), alt: `${about.role}: ${about.name}, ${about.width} × ${about.height} pixels, ${about.shown}` });
 }
 
 function captionOf(picture) {

@@ -24,16 +24,16 @@ function threadsOf(record) {
   const threads = number(record, "threads"), ranks = number(record, "ranks");
   const parts = [];
   if (threads !== null) parts.push(`${threads} thread${threads === 1 ? "" : "s"}`);
-  if (ranks !== null && ranks > 1) parts.push(`${ranks} ranks`);
+  if (ranks !== null && ranks > 1 && text(record, "study") !== "scaling") parts.push(`${ranks} ranks`);
   return parts.join(", ");
 }
 
 /** Where records were made: "tessera 0.1.0 on Neoverse-V1 (cpu), 2 threads, fp32". */
 function whereOf(record) {
   const version = text(record, "version") || text(record, "torch"), device = text(record, "device");
-  const name = text(record, "device_name") || device;
+  const simulated = at(record, "simulated") === true, name = (simulated && text(record, "machine")) || text(record, "device_name") || device;
   let words = engineOf(record) + (version ? " " + version : "");
-  if (name) words += ` on ${name}${device && name !== device ? ` (${device})` : ""}`;
+  if (name) words += `${simulated ? ", simulated," : ""} on ${name}${device && name !== device ? ` (${device})` : ""}`;
   for (const more of [threadsOf(record), text(record, "precision")]) if (more) words += ", " + more;
   return words;
 }

@@ -115,21 +115,18 @@ function scalingPage(body) {
   const sizeOf = (record) => [number(record, "input.depth"), number(record, "input.height"), number(record, "input.width")].filter((n) => n > 1).join(" × ");
   for (const [title, entries] of groupBy(ofKind("study:scaling"), (entry) => [text(entry.record, "problem") || "job", sizeOf(entry.record)].filter(Boolean).join(", "))) {
     const where = grid(body), x = { label: "ranks", log: true };
-    const name = namerOf(entries, [engineField, "machine", "device_name", "precision", "scheme", "cut", ["simulated", (value) => (value === true ? "simulated" : "measured")]]);
+    const name = namerOf(entries, [["simulated", (value) => (value === true ? "simulated" : "measured")], engineField, "machine", "device_name", "precision", "scheme", "cut"]);
     const lines = (read) => [true, false].reverse().flatMap((kind) => linesOf(entries.filter((entry) => simulated(entry) === kind), name, (e) => ({ x: ranks(e), y: read(e.record) }), kind ? { dash: "simulated" } : {}));
     const times = lines((record) => [number(record, "seconds")]), bases = new Map();
     for (const line of times) if (line.points.length) bases.set(line.name, line.points[0]);
     const ideal = [...bases].slice(0, 1).map(([own, first]) => ({ name: "ideal", plain: true, dash: "guide", points: (times.find((line) => line.name === own) || { points: [] }).points.map((point) => ({ x: point.x, y: [(first.y[0] * first.x) / point.x] })) }));
     drawFigure(where, { title: `${title}: strong scaling`, what: "Time of one iteration by the number of ranks.", entries, x, measures: [{ ...TIME, log: true, fromZero: false }], series: [...times, ...ideal] });
-    drawFigure(where, { title: `${title}: parallel efficiency`, what: "Speedup divided by ranks; 1 is ideal.", entries, x, measures: [{ label: "efficiency", unit: "", fromZero: true }, { label: "speedup", unit: "", fromZero: true }, { label: "efficiency of the denoiser", unit: "", fromZero: true }, { label: "weak efficiency", unit: "", fromZero: true }].filter(
-      (measure, i) => entries.some((entry) => isNumber(number(entry.record, EFFICIENCIES[i])))),
-      series: lines((record) => EFFICIENCIES.filter((key) => entries.some((entry) => isNumber(number(entry.record, key)))).map((key) => number(record, key))) });
+    drawFigure(where, { title: `${title}: parallel efficiency`, what: "Speedup divided by ranks; 1 is ideal.", entries, x, measures: [{ label: "efficiency", unit: "", fromZero: true }, { label: "speedup", unit: "", fromZero: true }, { label: "efficiency of the denoiser", unit: "", fromZero: true }, { label: "weak efficiency", unit: "", fromZero: true }],
+      series: lines((record) => ["efficiency", "speedup", "denoiser_efficiency", "weak_efficiency"].map((key) => number(record, key))) });
     for (const [line, own] of groupBy(entries, name)) partsFigure(where, `${title}: parts, ${line}`, own.sort((a, b) => ranks(a) - ranks(b)));
     drawFigure(where, { title: `${title}: memory of a rank`, entries, x, measures: [MEMORY, { label: "sent", unit: "bytes", fromZero: true }], series: lines((record) => [counted(record, "bytes_per_rank"), number(record, "sent_bytes")]) });
   }
 }
-
-const EFFICIENCIES = ["efficiency", "speedup", "denoiser_efficiency", "weak_efficiency"];
 
 function partsFigure(where, title, entries) {
   const parts = [["gradient", "gradient_seconds"], ["denoiser", "denoiser_seconds"], ["communication", "communication_seconds"], ["other", "other_seconds"]].filter(([, key]) => entries.some((entry) => number(entry.record, key) > 0));

@@ -2,7 +2,7 @@
 
 /** Rows of a figure's data, raw: [header, ...rows]. The units of the header are those of the records. */
 function rowsOf(spec) {
-  const unit = (axis) => axis.label + (axis.unit ? ` (${axis.unit})` : "");
+  const unit = (axis) => axis.label + (axis.unit && axis.unit !== axis.label ? ` (${axis.unit})` : "");
   const notes = spec.series.some((line) => line.points.some((point) => point.note));
   const rows = [[spec.seriesName || "series", unit(spec.x), ...spec.measures.map(unit), ...(notes ? ["note"] : [])]];
   for (const line of spec.series) {
@@ -94,9 +94,12 @@ function tools(figure) {
   return row;
 }
 
-/** Puts a chart with its frame into the page. Returns the figure, or null if there is nothing to draw. */
+/** Puts a chart with its frame into the page; measures that no record has are left out. Returns the figure, or null if there is nothing to draw. */
 function drawFigure(parent, spec) {
-  spec.series = spec.series.filter((line) => line.points.length > 0);
+  const known = spec.measures.map((measure, m) => spec.series.some((line) => !line.plain && line.points.some((point) => isNumber(point.y[m]))));
+  spec.measures = spec.measures.filter((measure, m) => known[m]);
+  spec.series = spec.series.map((line) => ({ ...line, points: line.points.map((point) => ({ ...point, y: line.plain ? point.y : known.flatMap((is, m) => (is ? [point.y[m]] : [])) })) }));
+  spec.series = spec.series.filter((line) => line.points.length > 0 && (line.plain || line.points.some((point) => point.y.some(isNumber))));
   if (!spec.series.some((line) => !line.plain)) return null;
   const figure = new Figure(spec), hint = `${figure.id}-hint`;
   figure.canvas = make("canvas", { tabindex: 0, role: "img", id: figure.id, "aria-label": `Chart: ${spec.title}. ${spec.what || ""} The table below has the same values.`, "aria-describedby": hint,
