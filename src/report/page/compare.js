@@ -50,7 +50,7 @@ function comparePage(body) {
     if (!own.length) continue;
     const ends = own.flatMap(([a, b]) => [number(a.record, path), number(b.record, path)]).filter((value) => value > 0), low = Math.min(...ends), high = Math.max(...ends);
     drawFigure(body, { title: `${title}: ${names[0]} against ${names[1]}`, what: "Each mark is a pair of records; below the line the second file has less.", entries: own.flat(), wide: own.length > 1,
-      x: { label: names[0], unit, log: own.length > 1 && low > 0 }, measures: [{ label: names[1], unit, log: own.length > 1 && low > 0 }],
+      x: { label: names[0], unit, log: high > 20 * low }, measures: [{ label: names[1], unit, log: high > 20 * low }],
       series: [{ name: "pairs", kind: "points", points: own.map(([a, b]) => ({ x: number(a.record, path), y: [number(b.record, path)], note: labelOf(a) })) },
                { name: "no change", plain: true, dash: "guide", points: [{ x: low, y: [low] }, { x: high, y: [high] }] }] });
   }

@@ -66,7 +66,7 @@ class Figure {
     const words = { type: "category", labels: spec.x.words, stacked: Boolean(spec.stacked), title: { display: Boolean(spec.x.label), text: spec.x.label, color: shades.ink },
                     grid: { display: false }, ticks: { color: shades.soft, autoSkip: false } };
     const few = unique(this.values((point) => point.x)).filter(isNumber).map((value) => value / this.xUnit.factor).sort((a, b) => a - b);
-    const ownTicks = this.logX && few.length <= 12 ? { afterBuildTicks: (scale) => { scale.ticks = few.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({ value })); } } : {};
+    const ownTicks = this.logX && few.length <= 12 && few.every(Number.isInteger) ? { afterBuildTicks: (scale) => { scale.ticks = few.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({ value })); } } : {};
     const scales = spec.bars ? (spec.upright ? { x: words, y: values } : { y: words, x: values }) : { x: axis(this.logX, this.xUnit.title, ownTicks), y: values };
     return { animation: false, responsive: true, maintainAspectRatio: false, indexAxis: spec.bars && !spec.upright ? "y" : "x", scales,
              interaction: spec.bars ? { mode: "index", axis: spec.upright ? "x" : "y", intersect: false } : { mode: "nearest", intersect: false },

@@ -35,7 +35,7 @@ function reconstructPage(body) {
 function trainingPage(body) {
   const logs = [...groupBy(ofKind("log"), (entry) => entry.file)], where = grid(body);
   const line = (pointOf) => logs.map(([, own]) => ({ name: fileName(own[0]), points: own.map(pointOf).filter((point) => point.y.some(isNumber)).sort((a, b) => a.x - b.x) }));
-  const entries = logs.flatMap(([, own]) => own), x = { label: "step" }, value = (...keys) => (e) => ({ x: number(e.record, "step"), y: keys.map((key) => number(e.record, key)) });
+  const entries = [...logs.flatMap(([, own]) => own), ...ofKind("train")], x = { label: "step" }, value = (...keys) => (e) => ({ x: number(e.record, "step"), y: keys.map((key) => number(e.record, key)) });
   if (logs.length) {
     drawFigure(where, { title: "Loss", what: "Of the training batches.", entries, x, measures: [{ label: "loss", log: true }, { label: "norm of the gradients", log: true }], series: line(value("loss", "gradient_norm")) });
     drawFigure(where, { title: "Validation", what: "On images that are not trained with.", entries, x, measures: [{ label: "PSNR", unit: "dB" }, { label: "validation loss" }, { label: "average precision" }],
@@ -112,5 +112,5 @@ function arenaFigure(where, entry) {
   const corners = (t) => [[t.first, t.offset], [t.first, t.offset + t.bytes], [t.last + 1, t.offset + t.bytes], [t.last + 1, t.offset], [t.first, t.offset]];
   drawFigure(where, { title: `Arena over the steps of the network: ${titleOf(entry)}`, what: "Each area is a tensor: from the step that makes it to the last one that reads it, at its place in the one block that holds all activations.", entries: [entry], wide: true,
     x: { label: "step", unit: "" }, measures: [{ label: "place in the arena", unit: "bytes", fromZero: true }],
-    series: tensors.map((t) => ({ name: text(t, "name") || "tensor", kind: "shape", points: corners(t).map(([x, y]) => ({ x, y: [y], note: `${withUnit(t.bytes, "bytes")}, steps ${t.first} to ${t.last}` })) })) });
+    series: tensors.map((t) => ({ name: `${text(t, "name") || "tensor"} ${t.first}`, kind: "shape", points: corners(t).map(([x, y]) => ({ x, y: [y], note: `${withUnit(t.bytes, "bytes")}, steps ${t.first} to ${t.last}` })) })) });
 }

@@ -32,8 +32,10 @@ function threadsOf(record) {
 function whereOf(record) {
   const version = text(record, "version") || text(record, "torch"), device = text(record, "device");
   const simulated = at(record, "simulated") === true, name = (simulated && text(record, "machine")) || text(record, "device_name") || device;
+  const devices = name ? [] : unique(list(record, "predicted").map((one) => text(one, "device_name")).filter(Boolean)).slice(0, 4);
   let words = engineOf(record) + (version ? " " + version : "");
   if (name) words += `${simulated ? ", simulated," : ""} on ${name}${device && name !== device ? ` (${device})` : ""}`;
+  if (devices.length) words += `, for ${devices.join(" and ")}`;
   for (const more of [threadsOf(record), text(record, "precision")]) if (more) words += ", " + more;
   return words;
 }
@@ -62,7 +64,7 @@ function originOf(entries) {
   const files = [...groupBy(entries, (entry) => entry.file)].map(
     ([, own]) => `${fileName(own[0])}, line${own.length > 1 ? "s" : ""} ${ranges(own.map((entry) => entry.line))}`);
   return [
-    ["Measured with", some(entries.map((entry) => whereOf(entry.record)), 6)],
+    ["Made with", some(entries.map((entry) => whereOf(entry.record)), 6)],
     ["Command", some(entries.map((entry) => commandOf(entry.record)), 4)],
     ["Records", some(files, 6)],
   ].filter(([, values]) => values.length);

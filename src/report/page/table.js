@@ -63,7 +63,7 @@ function originList(entries) {
 function whereDetails(entries) {
   const places = unique(entries.map((entry) => whereOf(entry.record)));
   const short = places.slice(0, 2).join("; ") + (places.length > 2 ? `; and ${places.length - 2} more` : "");
-  return make("details", { class: "where" }, make("summary", {}, "Measured with " + short), originList(entries));
+  return make("details", { class: "where" }, make("summary", {}, "Made with " + short), originList(entries));
 }
 
 function choice(label, names, current, choose) {
