@@ -269,12 +269,12 @@ def planned(record, key):
 
 
 def rounded(value):
-    """Numbers with 10 digits: older builds wrote 12, newer ones all."""
+    """Numbers with 12 digits, which is what older builds wrote; newer ones write all."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):
         return [rounded(one) for one in value]
-    return float(f"{value:.10g}") if isinstance(value, float) else value
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def qualities(record):

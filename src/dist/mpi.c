@@ -154,7 +154,7 @@ static tess_status begin(tess_dist_requests *requests, const tess_dist_transfer 
 }
 
 /* Requests that are done become null, which MPI_Waitall accepts. */
-static tess_status poll(tess_dist_requests *requests, tess_error *error)
+static tess_status poll_mpi(tess_dist_requests *requests, tess_error *error)
 {
     int done = 0;
     return check(MPI_Testall(requests->started, requests->memory, &done, MPI_STATUSES_IGNORE), "MPI_Testall",
@@ -169,18 +169,4 @@ static tess_status end(tess_dist_requests *requests, tess_error *error)
 }
 
 __attribute__((visibility("default"))) extern const tess_dist_ops tess_dist_module;
-const tess_dist_ops tess_dist_module = {.name = "mpi",
-                                        .size = sizeof tess_dist_module,
-                                        .version = TESSERA_VERSION,
-                                        .open = open_mpi,
-                                        .close = close_mpi,
-                                        .abort = abort_mpi,
-                                        .gather = gather,
-                                        .broadcast = broadcast,
-                                        .sum_f32 = sum_f32,
-                                        .sum_f64 = sum_f64,
-                                        .barrier = barrier,
-                                        .request_bytes = request_bytes,
-                                        .begin = begin,
-                                        .poll = poll,
-                                        .end = end};
+const tess_dist_ops tess_dist_module = TESS_DIST_TABLE(mpi);

@@ -33,6 +33,16 @@ struct tess_dist_ops {
     tess_status (*end)(tess_dist_requests *requests, tess_error *error);
 };
 
+/* The table of a library. Its file names its functions as the entries; those that C or POSIX have too end in the name
+ * of the library. */
+#define TESS_DIST_TABLE(library)                                                                             \
+    {                                                                                                        \
+        .name = #library, .size = sizeof(tess_dist_ops), .version = TESSERA_VERSION, .open = open_##library, \
+        .close = close_##library, .abort = abort_##library, .gather = gather, .broadcast = broadcast,        \
+        .sum_f32 = sum_f32, .sum_f64 = sum_f64, .barrier = barrier, .request_bytes = request_bytes,          \
+        .begin = begin, .poll = poll_##library, .end = end                                                   \
+    }
+
 extern const tess_dist_ops tess_dist_solo;
 /* The symbol of a module. */
 #define TESS_DIST_MODULE_SYMBOL "tess_dist_module"

@@ -13,7 +13,11 @@ static tess_status open_solo(int *rank, int *size, char *described, size_t bytes
     return TESS_OK;
 }
 
-static void nothing(void)
+static void close_solo(void)
+{
+}
+
+static void abort_solo(void)
 {
 }
 
@@ -65,7 +69,7 @@ static tess_status begin(tess_dist_requests *requests, const tess_dist_transfer 
     return TESS_OK;
 }
 
-static tess_status poll(tess_dist_requests *requests, tess_error *error)
+static tess_status poll_solo(tess_dist_requests *requests, tess_error *error)
 {
     (void)requests, (void)error;
     return TESS_OK;
@@ -77,21 +81,7 @@ static tess_status end(tess_dist_requests *requests, tess_error *error)
     return TESS_OK;
 }
 
-const tess_dist_ops tess_dist_solo = {.name = "solo",
-                                      .size = sizeof tess_dist_solo,
-                                      .version = TESSERA_VERSION,
-                                      .open = open_solo,
-                                      .close = nothing,
-                                      .abort = nothing,
-                                      .gather = gather,
-                                      .broadcast = broadcast,
-                                      .sum_f32 = sum_f32,
-                                      .sum_f64 = sum_f64,
-                                      .barrier = barrier,
-                                      .request_bytes = request_bytes,
-                                      .begin = begin,
-                                      .poll = poll,
-                                      .end = end};
+const tess_dist_ops tess_dist_solo = TESS_DIST_TABLE(solo);
 
 void tess_dist_init_solo(tess_dist *dist)
 {

@@ -156,24 +156,14 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
 /* Collective. Lists where each rank runs and what it computes on; NULL if there is only one. */
 static tess_status ranks_of(tess_engine *engine, tess_json **list, tess_error *error)
 {
-    typedef struct entry {
-        char kind[16], name[96];
-        uint64_t id;
-    } entry;
-    tess_dist *dist = engine->dist;
+    const tess_dist *dist = engine->dist;
+    tess_rank_device *all;
     *list = NULL;
     if (dist->size == 1)
         return TESS_OK;
-    entry mine = {.id = engine->facts.id}, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
-    snprintf(mine.kind, sizeof mine.kind, "%s", engine->device->kind);
-    snprintf(mine.name, sizeof mine.name, "%s", engine->facts.name);
-    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
-    status = tess_dist_agree(dist, status, error);
-    if (status == TESS_OK)
-        status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
-    if (status == TESS_OK)
-        *list = tess_json_array();
-    for (int r = 0; r < dist->size && status == TESS_OK; r++) {
+    TESS_TRY(tess_engine_rank_devices(engine, &all, error));
+    *list = tess_json_array();
+    for (int r = 0; r < dist->size; r++) {
         tess_json *one = tess_json_object();
         tess_json_set_int(&one, "rank", r);
         tess_json_set_string(&one, "host", dist->places[r].host);
@@ -181,14 +171,14 @@ static tess_status ranks_of(tess_engine *engine, tess_json **list, tess_error *e
         tess_json_set_string(&one, "device", all[r].kind);
         tess_json_set_string(&one, "device_name", all[r].name);
         int first = 0; /* the lowest rank on the same device */
-        while (all[r].id != all[first].id || strcmp(dist->places[r].host, dist->places[first].host) != 0)
+        while (!tess_engine_same_device(engine, all, r, first))
             first++;
         if (first < r)
             tess_json_set_int(&one, "device_of_rank", first);
         tess_json_append(list, one);
     }
     tess_small_free(all);
-    return status;
+    return TESS_OK;
 }
 
 static tess_status fill(tess_engine *engine, bool measure, char **record, tess_error *error)

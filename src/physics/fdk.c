@@ -56,26 +56,11 @@ static void describe(const tess_fdk *fdk, const tess_rays_settings *s, tess_op o
 {
     const int64_t padded = tess_filter_padded(s->columns);
     const tess_tensor views = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, s->columns, 1),
-                      longer = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, padded, 1),
-                      rows = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, padded, 1),
-                      half = tess_tensor_2d(TESS_F32, 1, fdk->chunk * s->rows, fdk->bins, 2);
+                      longer = tess_tensor_3d(TESS_F32, 1, fdk->chunk, s->rows, padded, 1);
     const tess_op_rays rays = {.geometry = s->geometry, .spacing = s->spacing};
     ops[COSINE] = (tess_op){
         .kind = TESS_OP_RAY_COSINE, .inputs = 1, .outputs = 1, .in = {views}, .out = {longer}, .rays = rays};
-    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT,
-                               .inputs = 1,
-                               .outputs = 1,
-                               .in = {rows},
-                               .out = {half},
-                               .fft = {.rows_only = true}};
-    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {half}, .out = {half}, .inputs = 2};
-    ops[FILTER].in[1] = tess_tensor_2d(TESS_F32, 1, 1, fdk->bins, 1);
-    ops[BACK] = (tess_op){.kind = TESS_OP_FFT,
-                          .inputs = 1,
-                          .outputs = 1,
-                          .in = {half},
-                          .out = {rows},
-                          .fft = {.inverse = true, .rows_only = true}};
+    tess_filter_ops(fdk->chunk * s->rows, padded, &ops[TRANSFORM], &ops[FILTER], &ops[BACK]);
     for (int i = 0; i < STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;

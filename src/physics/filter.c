@@ -33,3 +33,27 @@ tess_status tess_filter_spectrum(tess_filter filter, int64_t padded, double scal
     tess_small_free(cosine);
     return TESS_OK;
 }
+
+void tess_filter_ops(int64_t rows, int64_t padded, tess_op *transform, tess_op *filter, tess_op *back)
+{
+    const int64_t bins = padded / 2 + 1;
+    const tess_tensor samples = tess_tensor_2d(TESS_F32, 1, rows, padded, 1),
+                      half = tess_tensor_2d(TESS_F32, 1, rows, bins, 2);
+    *transform = (tess_op){.kind = TESS_OP_FFT,
+                           .inputs = 1,
+                           .outputs = 1,
+                           .in = {samples},
+                           .out = {half},
+                           .fft = {.rows_only = true}};
+    *filter = (tess_op){.kind = TESS_OP_SPECTRUM,
+                        .inputs = 2,
+                        .outputs = 1,
+                        .in = {half, tess_tensor_2d(TESS_F32, 1, 1, bins, 1)},
+                        .out = {half}};
+    *back = (tess_op){.kind = TESS_OP_FFT,
+                      .inputs = 1,
+                      .outputs = 1,
+                      .in = {half},
+                      .out = {samples},
+                      .fft = {.inverse = true, .rows_only = true}};
+}

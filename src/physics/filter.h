@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "op/op.h"
 
 typedef enum tess_filter { TESS_FILTER_RAM_LAK, TESS_FILTER_HANN } tess_filter;
 
@@ -16,5 +17,7 @@ int64_t tess_filter_padded(int64_t length);
  * falls from 1 at 0 to 0 at the highest frequency. */
 tess_status tess_filter_spectrum(tess_filter filter, int64_t padded, double scale, float *spectrum,
                                  tess_error *error) TESS_MUST_CHECK;
+/* Describes the ops that filter `rows` rows of `padded` samples: to their half spectra, times the filter, and back. */
+void tess_filter_ops(int64_t rows, int64_t padded, tess_op *transform, tess_op *filter, tess_op *back);
 
 #endif

@@ -114,9 +114,8 @@ static int64_t samples_along(const tess_radon_settings *s)
 static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[STEPS])
 {
     const tess_tensor image = r->op.image, views = r->op.measurement;
-    const tess_tensor rows = tess_tensor_2d(TESS_F32, 1, r->views, r->padded, 1),
-                      half = tess_tensor_2d(TESS_F32, 1, r->views, bins(r), 2);
-    tess_tensor seen = rows; /* the detector's part of the padded rows */
+    tess_tensor seen =
+        tess_tensor_2d(TESS_F32, 1, r->views, r->padded, 1); /* the detector's part of the padded rows */
     seen.w = r->columns;
     const tess_op_rays rays = {
         .geometry = TESS_PARALLEL_2D, .spacing = 1, .circle = s->circle, .along = samples_along(s)};
@@ -124,20 +123,7 @@ static void describe(const radon *r, const tess_radon_settings *s, tess_op ops[S
         .kind = TESS_OP_PROJECT, .inputs = 1, .outputs = 1, .in = {image}, .out = {views}, .rays = rays};
     ops[BACKPROJECT] = (tess_op){
         .kind = TESS_OP_BACKPROJECT, .inputs = 1, .outputs = 1, .in = {views}, .out = {image}, .rays = rays};
-    ops[TRANSFORM] = (tess_op){.kind = TESS_OP_FFT,
-                               .inputs = 1,
-                               .outputs = 1,
-                               .in = {rows},
-                               .out = {half},
-                               .fft = {.rows_only = true}};
-    ops[FILTER] = (tess_op){.kind = TESS_OP_SPECTRUM, .outputs = 1, .in = {half}, .out = {half}, .inputs = 2};
-    ops[FILTER].in[1] = tess_tensor_2d(TESS_F32, 1, 1, bins(r), 1);
-    ops[BACK] = (tess_op){.kind = TESS_OP_FFT,
-                          .inputs = 1,
-                          .outputs = 1,
-                          .in = {half},
-                          .out = {rows},
-                          .fft = {.inverse = true, .rows_only = true}};
+    tess_filter_ops(r->views, r->padded, &ops[TRANSFORM], &ops[FILTER], &ops[BACK]);
     ops[SPREAD] = (tess_op){
         .kind = TESS_OP_BACKPROJECT, .inputs = 1, .outputs = 1, .in = {seen}, .out = {image}, .rays = rays};
     for (int i = 0; i < STEPS; i++)

@@ -63,6 +63,14 @@ def ranks_of(launcher):
     return found
 
 
+def opened(pid, path):
+    """Whether that process has the file open."""
+    try:
+        return any(os.path.samefile(entry, path) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
 def open_bench():
     """(bench, launcher, program, tool) from the arguments PROGRAM DIST_TOOL MODULE. Skips without mpirun or without the MPI module."""
     program, tool, module = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:4])

@@ -13,7 +13,7 @@
 #include "base/pool.h"
 #include "check.h"
 #include "counter.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 #include "model/model.h"
 #include "support.h"
 #include "tensor/samples.h"

@@ -65,6 +65,17 @@ tess_status tess_context_agree(tess_context *context, tess_status mine, const ch
     return tess_dist_agree(context->dist, mine, &context->error);
 }
 
+void *tess_context_job(tess_context *context, size_t bytes, tess_status *status)
+{
+    void *job = tess_small_alloc(1, bytes);
+    *status = job ? TESS_OK : tess_fail(&context->error, TESS_NO_MEMORY, "no memory for a job");
+    *status = tess_dist_agree(context->dist, *status, &context->error);
+    if (*status == TESS_OK)
+        return job;
+    tess_small_free(job);
+    return NULL;
+}
+
 tess_status tess_context_alone(tess_context *context, const char *verb)
 {
     if (context->dist->size == 1)

@@ -18,5 +18,8 @@ struct tess_context {
 
 /* Fails if there are several ranks: `verb` cannot share its work. */
 tess_status tess_context_alone(tess_context *context, const char *verb) TESS_MUST_CHECK;
+/* Collective: zeros for a job on every rank, for the caller to release; or NULL on every rank, and the status says why. A job is
+ * large, and its engine must not move. */
+void *tess_context_job(tess_context *context, size_t bytes, tess_status *status);
 
 #endif

@@ -29,6 +29,12 @@ typedef struct tess_precision {
     const char *name;
 } tess_precision;
 
+/* What one of the ranks computes on; `id` tells the devices of a host apart. */
+typedef struct tess_rank_device {
+    char kind[16], name[96];
+    uint64_t id;
+} tess_rank_device;
+
 /* How the device was decided on: job/common/choice.h. */
 typedef struct tess_engine_choice {
     bool undecided, predicted, was_auto;
@@ -70,6 +76,10 @@ tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_me
 tess_status tess_engine_open_on(tess_engine *engine, tess_dist *dist, tess_memory *memory,
                                 const tess_common *common, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_engine_compare(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
+/* Collective: the devices of all ranks, for the caller to release; whether two of them are the same one. */
+tess_status tess_engine_rank_devices(tess_engine *engine, tess_rank_device **all,
+                                     tess_error *error) TESS_MUST_CHECK;
+bool tess_engine_same_device(const tess_engine *engine, const tess_rank_device *all, int a, int b);
 void tess_engine_close(tess_engine *engine);
 /* Opens another device in place of the one in use; memory, stop and host threads stay. Models are bound again; their weights
  * must not be loaded. If the device cannot be opened, nothing changes. */

@@ -5,25 +5,41 @@
 #include "base/mem.h"
 #include "job/common/engine.h"
 
-tess_status tess_engine_compare(tess_engine *engine, tess_error *error)
+tess_status tess_engine_rank_devices(tess_engine *engine, tess_rank_device **all, tess_error *error)
 {
-    typedef struct entry {
-        char kind[16];
-        uint64_t id;
-    } entry;
     tess_dist *dist = engine->dist;
-    if (dist->size == 1)
-        return TESS_OK;
-    entry mine = {.id = engine->facts.id}, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
-    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    tess_rank_device mine = {.id = engine->facts.id};
     snprintf(mine.kind, sizeof mine.kind, "%s", engine->device->kind);
+    snprintf(mine.name, sizeof mine.name, "%s", engine->facts.name);
+    *all = tess_small_alloc((size_t)dist->size, sizeof **all);
+    tess_status status = *all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     status = tess_dist_agree(dist, status, error);
     if (status == TESS_OK)
-        status = tess_dist_gather(dist, &mine, sizeof mine, all, error);
+        status = tess_dist_gather(dist, &mine, sizeof mine, *all, error);
+    if (status == TESS_OK)
+        return TESS_OK;
+    tess_small_free(*all);
+    *all = NULL;
+    return status;
+}
+
+bool tess_engine_same_device(const tess_engine *engine, const tess_rank_device *all, int a, int b)
+{
+    const tess_dist_place *places = engine->dist->places;
+    return all[a].id == all[b].id && strcmp(places[a].host, places[b].host) == 0;
+}
+
+tess_status tess_engine_compare(tess_engine *engine, tess_error *error)
+{
+    tess_dist *dist = engine->dist;
+    tess_rank_device *all;
+    tess_status status = TESS_OK;
+    if (dist->size == 1)
+        return TESS_OK;
+    TESS_TRY(tess_engine_rank_devices(engine, &all, error));
     engine->sharing = 0;
     for (int r = 0; r < dist->size && status == TESS_OK; r++) {
-        engine->sharing +=
-            all[r].id == mine.id && strcmp(dist->places[r].host, dist->places[dist->rank].host) == 0;
+        engine->sharing += tess_engine_same_device(engine, all, r, dist->rank);
         if (strcmp(all[r].kind, all[0].kind) != 0)
             status =
                 tess_fail(error, TESS_UNSUPPORTED,

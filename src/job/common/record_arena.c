@@ -17,7 +17,7 @@ static tess_json *tensor_record(const tess_net_plan *net, const tess_lifetime *l
     return tensor;
 }
 
-void tess_record_arena(tess_json **plan, const tess_bound *bound, tess_plan_shape shape)
+void tess_record_arena(tess_json **record, const tess_bound *bound, tess_plan_shape shape)
 {
     tess_net_plan *net = NULL;
     int count, held = 0;
@@ -32,7 +32,7 @@ void tess_record_arena(tess_json **plan, const tess_bound *bound, tess_plan_shap
     tess_json_set_int(&arena, "bytes", (int64_t)tess_net_plan_arena_bytes(net));
     tess_json_set(&arena, "tensors", tensors);
     if (held <= MOST_TENSORS)
-        tess_json_set(plan, "arena", arena);
+        tess_json_set(record, "arena", arena);
     else
         tess_json_free(arena);
     tess_net_plan_destroy(net);

@@ -1,4 +1,6 @@
-/* denoise.h: the parts of the denoise job. For each image: request -> plan (room plan) -> blocks -> run. */
+/* denoise.h: the parts of the denoise job. For each image: request -> plan (room plan) -> blocks -> run.
+ * files: what is read and where results go; look: range, holes, defects and noise of an image; plan: its bytes and those of
+ * the job; run: images through the network; ranks: a job that several ranks share. */
 #ifndef TESS_JOB_DENOISE_H
 #define TESS_JOB_DENOISE_H
 
@@ -23,7 +25,7 @@ typedef struct tess_denoise_look {
     /* Values far from all others, as markers of missing data are: */
     bool outliers;
     double outlier, bulk_low, bulk_high;
-    /* Samples that stand alone, far from their surroundings (denoise_defects.h), by their index without alpha; not among
+    /* Samples that stand alone, far from their surroundings (look/defects.h), by their index without alpha; not among
      * `found`. */
     int64_t *defects; /* owned; sorted */
     int64_t defect_count;
@@ -63,7 +65,7 @@ typedef struct tess_denoise_file {
     bool sigma_estimated;
     tess_denoise_levels levels; /* what replaces one sigma, if it was estimated */
     char lost[192];             /* metadata that the output's format cannot hold; "": nothing */
-    /* rows are converted to fp32 values before the ring and to samples after it: denoise_prepared.c */
+    /* rows are converted to fp32 values before the ring and to samples after it: run/prepared.c */
     bool prepared;
     bool dithers; /* samples get a dither before they are rounded */
     tess_engine_model *model;
@@ -302,7 +304,7 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
 /* The largest image that can be processed: its plan is reported as the job's. */
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 
-/* denoise_ranks.c, denoise_share.c: a job of many files, shared by ranks. Each file is described and processed by one
+/* ranks/ranks.c, ranks/share.c: a job of many files, shared by ranks. Each file is described and processed by one
  * rank, in dynamic order; rank 0 plans for all, so that the result of a file does not depend on who processes it.
  * Collective, all of them but tess_denoise_take; with one rank they do nothing, unless stated otherwise. */
 /* Fails if the ranks do not see the same files. */
@@ -315,7 +317,7 @@ tess_status tess_denoise_share_plan(tess_denoise_job *job, tess_status mine,
 /* Sets the job's figures to the most of all ranks; with one rank, to its own. */
 tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 
-/* denoise_strips.c: a job of one image, shared by ranks in strips of rows. Collective. */
+/* ranks/strips.c: a job of one image, shared by ranks in strips of rows. Collective. */
 bool tess_denoise_in_strips(const tess_denoise_job *job);
 /* Each rank plans its own strip within `limit`; the job's plan has the most of all ranks. */
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit,

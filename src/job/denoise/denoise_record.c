@@ -39,7 +39,7 @@ static void add_input(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "input", input);
 }
 
-static void add_plan(tess_json **record, const tess_denoise_job *job, bool ran)
+static void add_plan(tess_json **record, const tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
     const tess_cut_plan *choice = &file->choice;
@@ -63,12 +63,20 @@ static void add_plan(tess_json **record, const tess_denoise_job *job, bool ran)
     tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
-    if (!ran && file->model && choice->rows.tiles && !job->volumes && job->engine.dist->size == 1)
-        tess_record_arena(&plan, file->model->bound,
-                          (tess_plan_shape){.n = choice->batch,
-                                            .h = tess_axis_largest_window(&choice->rows),
-                                            .w = tess_axis_largest_window(&choice->cols)});
     tess_json_set(record, "plan", plan);
+}
+
+/* Of the largest window. */
+static void add_arena(tess_json **record, const tess_denoise_job *job)
+{
+    const tess_denoise_file *file = tess_denoise_largest(job);
+    const tess_cut_plan *choice = &file->choice;
+    if (!file->model || !choice->rows.tiles || job->volumes || job->engine.dist->size > 1)
+        return;
+    const tess_plan_shape shape = {.n = choice->batch,
+                                   .h = tess_axis_largest_window(&choice->rows),
+                                   .w = tess_axis_largest_window(&choice->cols)};
+    tess_record_arena(record, file->model->bound, shape);
 }
 
 /* Adds the device's own figures and how busy it was. */
@@ -318,9 +326,11 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
             {"input", file->input}, {"output", file->output}, {"truth", file->truth}};
         tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
     }
-    add_plan(&record, job, ran);
+    add_plan(&record, job);
     if (ran)
         add_measured(&record, job);
+    else
+        add_arena(&record, job);
     add_quality(&record, job);
     add_files(&record, job, ran);
     return record;

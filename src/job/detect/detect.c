@@ -38,17 +38,13 @@ static tess_status run(tess_detect_job *job, tess_context *context, bool plan_on
 static tess_status detect(tess_context *context, const tess_detect_settings *given, bool plan_only,
                           char **record)
 {
-    tess_error *error = &context->error;
     tess_detect_settings settings = *given;
     tess_voice voice;
     *record = NULL;
-    tess_detect_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
-    tess_status status = job ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a job");
-    status = tess_dist_agree(context->dist, status, error);
-    if (status != TESS_OK) {
-        tess_small_free(job);
+    tess_status status;
+    tess_detect_job *job = tess_context_job(context, sizeof *job, &status);
+    if (!job)
         return status;
-    }
     tess_voice_begin(&voice, context->dist, &settings.common);
     job->settings = &settings;
     job->begin = tess_clock();

@@ -37,11 +37,11 @@ static tess_status describe_image(const tess_reconstruct_settings *s, tess_probl
     tess_values values = {0};
     const tess_status status = tess_values_open(p->memory, s->image, TESS_AXES_PICTURE, 0, &values, error);
     const tess_image_info info = values.info;
+    p->held = status == TESS_OK ? tess_values_held(&values, true) : 0;
     tess_values_close(&values);
     TESS_TRY(status);
     const int64_t longer = tess_max_i64(info.height, info.width), channels = info.channels - info.alpha;
     p->image = tess_small_strdup(s->image);
-    p->held = info.held_bytes;
     p->height = p->image_height = info.height;
     p->width = p->image_width = info.width;
     p->channels = channels;

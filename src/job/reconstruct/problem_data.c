@@ -90,8 +90,10 @@ static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_values values = {0};
     tess_status status = tess_values_open(f->problem->memory, f->path, TESS_AXES_PLAIN, 0, &values, error);
-    if (status == TESS_OK)
+    if (status == TESS_OK) {
+        tess_values_lend(&values, f->workspace->host.rows[0]);
         status = read_rows(f, &values, error);
+    }
     tess_values_close(&values);
     return status;
 }

@@ -77,10 +77,11 @@ static tess_status header_of(const char *file, tess_axes axes, tess_problem *p, 
 {
     tess_values values = {0};
     const tess_status status = tess_values_open(p->memory, file, axes, 0, &values, error);
+    const size_t held = status == TESS_OK ? tess_values_held(&values, true) : 0;
     *info = values.info;
     tess_values_close(&values);
     TESS_TRY(status);
-    p->held = info->held_bytes > p->held ? info->held_bytes : p->held;
+    p->held = held > p->held ? held : p->held;
     if (info->alpha)
         return tess_fail(error, TESS_UNSUPPORTED, "%s: has an alpha channel; save it without one", file);
     return TESS_OK;

@@ -120,6 +120,7 @@ static tess_status describe_images(tess_views *v, tess_error *error)
     tess_values values = {0};
     const tess_status status = open_view(v, 0, &values, error);
     const tess_image_info first = values.info;
+    v->info.held = status == TESS_OK ? tess_values_held(&values, false) : 0;
     tess_values_close(&values);
     TESS_TRY(status);
     TESS_TRY(check_view(v, 0, &first, error));
@@ -128,7 +129,6 @@ static tess_status describe_images(tess_views *v, tess_error *error)
     v->info.channels = 1;
     v->info.integers = first.dtype != TESS_F32;
     v->rows_a_view = first.height;
-    v->info.held = first.held_bytes;
     return TESS_OK;
 }
 
@@ -153,7 +153,7 @@ static tess_status describe_array(tess_views *v, tess_error *error)
     v->info.columns = slices ? is->width * is->channels : deep ? is->channels : is->width;
     v->info.channels = is->channels;
     v->rows_a_view = slices ? is->height : 1;
-    v->info.held = is->held_bytes;
+    v->info.held = tess_values_held(&v->array, false);
     return TESS_OK;
 }
 

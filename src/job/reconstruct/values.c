@@ -33,24 +33,44 @@ tess_status tess_values_open(tess_memory *memory, const char *path, tess_axes ax
     v->info = *tess_reader_info(v->reader);
     v->dtype = v->info.dtype;
     v->info.dtype = v->dtype == TESS_F64 ? TESS_F32 : v->dtype;
-    const size_t samples = (size_t)v->info.width * (size_t)v->info.channels;
-    v->info.held_bytes += tess_block_granted(samples * (tess_dtype_size(v->dtype) + v->info.masked));
     return TESS_OK;
+}
+
+/* Of a sample and its mark. */
+static size_t sample_bytes(const tess_values *v)
+{
+    return tess_dtype_size(v->dtype) + v->info.masked;
+}
+
+static size_t samples_of(const tess_values *v)
+{
+    return (size_t)v->info.width * (size_t)v->info.channels;
+}
+
+size_t tess_values_held(const tess_values *v, bool lent)
+{
+    const bool own = !lent || sample_bytes(v) > sizeof(float);
+    return v->info.held_bytes + (own ? tess_block_granted(samples_of(v) * sample_bytes(v)) : 0);
+}
+
+void tess_values_lend(tess_values *v, float *row)
+{
+    if (sample_bytes(v) <= sizeof *row)
+        v->row = row;
 }
 
 static unsigned char *valid_of(const tess_values *v)
 {
-    const size_t samples = (size_t)v->info.width * (size_t)v->info.channels;
-    return v->info.masked ? (unsigned char *)v->row.data + samples * tess_dtype_size(v->dtype) : NULL;
+    return v->info.masked ? (unsigned char *)v->row + samples_of(v) * tess_dtype_size(v->dtype) : NULL;
 }
 
 tess_status tess_values_next(tess_values *v, tess_error *error)
 {
-    const size_t samples = (size_t)v->info.width * (size_t)v->info.channels;
-    if (!v->row.data)
-        TESS_TRY(tess_block_alloc(v->memory, &v->row, TESS_MEM_HOST,
-                                  samples * (tess_dtype_size(v->dtype) + v->info.masked), error));
-    TESS_TRY(tess_reader_rows(v->reader, 1, v->row.data, error));
+    if (!v->row) {
+        TESS_TRY(tess_block_alloc(v->memory, &v->own, TESS_MEM_HOST, samples_of(v) * sample_bytes(v), error));
+        v->row = v->own.data;
+    }
+    TESS_TRY(tess_reader_rows(v->reader, 1, v->row, error));
     return v->info.masked ? tess_reader_valid(v->reader, 1, valid_of(v), error) : TESS_OK;
 }
 
@@ -67,11 +87,11 @@ static double exact(const tess_values *v, double full_scale, int64_t at, float v
 {
     switch (v->dtype) {
     case TESS_F64:
-        return ((const double *)v->row.data)[at];
+        return ((const double *)v->row)[at];
     case TESS_I32:
-        return ((const int32_t *)v->row.data)[at] / full_scale;
+        return ((const int32_t *)v->row)[at] / full_scale;
     case TESS_U32:
-        return ((const uint32_t *)v->row.data)[at] / full_scale;
+        return ((const uint32_t *)v->row)[at] / full_scale;
     case TESS_F32:
     case TESS_F16:
     case TESS_BF16:
@@ -92,8 +112,7 @@ tess_status tess_values_take(const tess_values *v, double full_scale, int64_t fi
     const unsigned char *valid = valid_of(v);
     if (v->dtype != TESS_F64)
         tess_samples_to_float(v->dtype, full_scale,
-                              (const char *)v->row.data + (size_t)first * tess_dtype_size(v->dtype), count,
-                              to);
+                              (const char *)v->row + (size_t)first * tess_dtype_size(v->dtype), count, to);
     for (int64_t i = 0; i < count; i++) {
         if (valid && !valid[first + i]) {
             to[i] = NAN;
@@ -114,6 +133,6 @@ tess_status tess_values_take(const tess_values *v, double full_scale, int64_t fi
 void tess_values_close(tess_values *v)
 {
     tess_reader_close(v->reader);
-    tess_block_free(&v->row);
+    tess_block_free(&v->own);
     *v = (tess_values){0};
 }

@@ -21,14 +21,19 @@ typedef struct tess_values {
     tess_memory *memory;
     const char *path; /* not owned */
     tess_reader *reader;
-    tess_image_info info; /* of the file; doubles are F32 here, and held_bytes counts all that is held */
+    tess_image_info info; /* of the file; doubles are F32 here */
     tess_dtype dtype;     /* of the samples as they are read */
-    tess_block row;       /* samples, then, if the file marks missing ones, a byte for each */
+    void *row;      /* samples, then, if the file marks missing ones, a byte for each; NULL: not needed yet */
+    tess_block own; /* the row, if none was lent */
 } tess_values;
 
 /* Opens a file, or with `page` not 0 a page of a TIFF file, which ignores `axes`. `path` must outlive it. */
 tess_status tess_values_open(tess_memory *memory, const char *path, tess_axes axes, uint64_t page,
                              tess_values *values, tess_error *error) TESS_MUST_CHECK;
+/* Lends memory of the caller for a row of floats. The samples of most types fit, and need no block then. */
+void tess_values_lend(tess_values *values, float *row);
+/* Bytes that are held while rows are read, with a row of floats that is lent or without. */
+size_t tess_values_held(const tess_values *values, bool lent);
 /* Reads the next row of the file. */
 tess_status tess_values_next(tess_values *values, tess_error *error) TESS_MUST_CHECK;
 /* Converts samples [first, first + count) of this row; integers are divided by `full_scale`. */

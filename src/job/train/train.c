@@ -41,17 +41,15 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
     *record = NULL;
     tess_train_settings own = *settings;
     if (context->dist->rank != 0)
-        own.common.note = NULL;                             /* the notes of a run come up on every rank */
-    tess_train_job *job = tess_small_alloc(1, sizeof *job); /* the engine must not move, and it is large */
-    const tess_status room = job ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for a training run");
-    if (tess_dist_agree(context->dist, room, error) != TESS_OK) {
-        tess_small_free(job);
-        return TESS_NO_MEMORY;
-    }
+        own.common.note = NULL; /* the notes of a run come up on every rank */
+    tess_status status;
+    tess_train_job *job = tess_context_job(context, sizeof *job, &status);
+    if (!job)
+        return status;
     job->settings = &own;
     job->dist = context->dist;
     job->opened = job->begin = tess_clock();
-    tess_status status = tess_train_open(job, &context->memory, error);
+    status = tess_train_open(job, &context->memory, error);
     bool ran = false;
     if (status == TESS_OK && !plan_only) {
         tess_process_reset_peak();

@@ -107,7 +107,7 @@ function qualityFigures(where, entry) {
 
 /** The activations of a network in their arena: each tensor from its first to its last step, at its place in memory. */
 function arenaFigure(where, entry) {
-  const tensors = list(entry.record, "plan.arena.tensors").filter((t) => isObject(t) && ["first", "last", "offset", "bytes"].every((key) => isNumber(t[key])));
+  const tensors = list(entry.record, "arena.tensors").filter((t) => isObject(t) && ["first", "last", "offset", "bytes"].every((key) => isNumber(t[key])));
   if (!tensors.length) return;
   const corners = (t) => [[t.first, t.offset], [t.first, t.offset + t.bytes], [t.last + 1, t.offset + t.bytes], [t.last + 1, t.offset], [t.first, t.offset]];
   drawFigure(where, { title: `Arena over the steps of the network: ${titleOf(entry)}`, what: "Each area is a tensor: from the step that makes it to the last one that reads it, at its place in the one block that holds all activations.", entries: [entry], wide: true,

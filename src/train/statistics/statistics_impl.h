@@ -61,6 +61,21 @@ static inline bool tess_tap_of_scores(const tess_tap *tap)
     return tap->needs & (TESS_NEED_SCORES | TESS_NEED_SCORE_ORDER);
 }
 
+/* Whether its moments have products of channels. */
+static inline bool tess_tap_covariance(const tess_tap *tap)
+{
+    return tess_tap_of_scores(tap) || (tap->needs & TESS_NEED_COVARIANCE);
+}
+
+/* statistics_gather.c. Tap t gathers from nothing. */
+void tess_statistics_clear_tap(tess_statistics *s, int t);
+/* Gathers images [image, end) of the set at the taps of the pass. Collective, if ranks share the work. */
+tess_status tess_statistics_gather(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
+                                   const tess_statistics_pass *p, tess_error *error) TESS_MUST_CHECK;
+/* The sink of scores that gathers at their tap; `user` is the tess_statistics. */
+tess_status tess_statistics_add_scores(void *user, int64_t image, int64_t first_row, int64_t rows,
+                                       const float *scores, tess_error *error) TESS_MUST_CHECK;
+
 /* Sets the parameters of a node from what its tap gathered. */
 tess_status tess_statistics_fit_node(tess_statistics *s, int node, tess_error *error) TESS_MUST_CHECK;
 /* Makes centre and factor of the score node from its parameters, and gives them to the stage; rows of the factor. */

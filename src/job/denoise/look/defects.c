@@ -1,4 +1,4 @@
-#include "job/denoise/denoise_defects.h"
+#include "job/denoise/look/defects.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* Volumes with a 3-D network: windows are also cut in depth, so the device holds the whole volume twice, input
  * and output. A model made for images processes slices one by one instead, and the volume need not fit
- * (denoise_image.c). */
+ * (image.c). */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
 #include "job/common/prior.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 
 static tess_prior prior_of(tess_engine *engine, const tess_denoise_file *file)
 {

@@ -1,11 +1,11 @@
-/* denoise_defects.h: finds hot and dead pixels: samples that stand alone, far from their surroundings.
+/* defects.h: finds hot and dead pixels: samples that stand alone, far from their surroundings.
  *
  * A network that was trained on white noise takes an impulse of many noise levels for an edge and spoils its
  * surroundings, so that 60 of 65536 pixels are worse than no denoising. Such samples are hidden from the network as holes
  * are, and from the range, and keep their values in the result: a star of one pixel cannot be told from a hot pixel, so
  * nothing is removed. */
-#ifndef TESS_JOB_DENOISE_DEFECTS_H
-#define TESS_JOB_DENOISE_DEFECTS_H
+#ifndef TESS_JOB_DENOISE_LOOK_DEFECTS_H
+#define TESS_JOB_DENOISE_LOOK_DEFECTS_H
 
 #include "base/status.h"
 

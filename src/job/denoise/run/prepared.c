@@ -1,4 +1,4 @@
-#include "job/denoise/denoise_prepared.h"
+#include "job/denoise/run/prepared.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* denoise_prepared.h: images whose rows are converted to fp32 values before the network and back to samples after it:
+/* prepared.h: images whose rows are converted to fp32 values before the network and back to samples after it:
  * those with holes, with a special scale, with a map of noise levels, in slices, blended, or written in another type.
  * The ring and the network see a plain fp32 image. The sink reads the input a second time, so that holes, alpha and
  * the input of a blend need not be kept in memory. */
-#ifndef TESS_JOB_DENOISE_PREPARED_H
-#define TESS_JOB_DENOISE_PREPARED_H
+#ifndef TESS_JOB_DENOISE_RUN_PREPARED_H
+#define TESS_JOB_DENOISE_RUN_PREPARED_H
 
 #include "job/common/holes.h"
 #include "job/common/local_mean.h"

@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
-#include "job/denoise/denoise_prepared.h"
+#include "job/denoise/run/prepared.h"
 #include "tensor/quality.h"
 
 /* samples of a row: keeps all byte counts far from overflow */

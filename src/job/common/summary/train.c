@@ -1,5 +1,5 @@
 /* The summary of a training run. */
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 static void say_training_bytes(tess_summary *w, const tess_json *bytes)
 {

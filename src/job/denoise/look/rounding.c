@@ -1,4 +1,4 @@
-#include "job/denoise/denoise_rounding.h"
+#include "job/denoise/look/rounding.h"
 
 #include <math.h>
 

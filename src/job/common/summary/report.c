@@ -1,4 +1,4 @@
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 void tess_say_reporting(tess_summary *w, const tess_json *record)
 {

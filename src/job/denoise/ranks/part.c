@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
-#include "job/denoise/denoise_part.h"
+#include "job/denoise/ranks/part.h"
 
 static tess_status agree(tess_denoise_part *part, tess_status mine, tess_error *error)
 {

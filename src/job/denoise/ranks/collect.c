@@ -1,7 +1,7 @@
 /* Rows of the result on their way to the output. A piece is about a MiB. Rank 0 receives pieces into the memory of its own
  * rows, which are written before, and receives the next piece while it writes one: it never holds more than its strip. */
 #include "base/checked.h"
-#include "job/denoise/denoise_part.h"
+#include "job/denoise/ranks/part.h"
 
 enum { BUFFERS = TESS_PART_PIECES };
 static const size_t PIECE = (size_t)1 << 20;

@@ -1,7 +1,7 @@
 /* Runs the windows of a strip on a device that computes in host memory: values are gathered directly into the
  * network's input and scattered from its output. */
 #include "base/clock.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 
 typedef struct strip_pixels {
     const tess_pixels *pixels;

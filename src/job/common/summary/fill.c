@@ -1,5 +1,5 @@
 /* The summary of a run of `fill`. */
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 static void say_voids(tess_summary *w, const tess_json *voids)
 {

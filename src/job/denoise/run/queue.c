@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 #include "tensor/samples.h"
 
 static size_t pixel_bytes(const tess_queue_image *image, tess_dtype dtype)

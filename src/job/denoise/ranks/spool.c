@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "job/denoise/denoise_part.h"
+#include "job/denoise/ranks/part.h"
 
 static const size_t PIECE = (size_t)1 << 20;
 

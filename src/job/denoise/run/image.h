@@ -1,8 +1,8 @@
-/* denoise_image.h: one image in progress, for denoise_image.c, denoise_strip.c and denoise_queue.c. */
-#ifndef TESS_JOB_DENOISE_IMAGE_H
-#define TESS_JOB_DENOISE_IMAGE_H
+/* image.h: one image in progress, for image.c, strip.c and queue.c. */
+#ifndef TESS_JOB_DENOISE_RUN_IMAGE_H
+#define TESS_JOB_DENOISE_RUN_IMAGE_H
 
-#include "job/denoise/denoise_prepared.h"
+#include "job/denoise/run/prepared.h"
 #include "tensor/quality.h"
 
 /* A strip that passes through the queue. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 #include "tensor/samples.h"
 
 tess_status tess_image_source(void *user, int64_t first, int64_t count, void *rows, tess_error *error)

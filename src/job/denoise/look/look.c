@@ -8,8 +8,8 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
-#include "job/denoise/denoise_defects.h"
-#include "job/denoise/denoise_rounding.h"
+#include "job/denoise/look/defects.h"
+#include "job/denoise/look/rounding.h"
 
 enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 

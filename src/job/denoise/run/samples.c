@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "job/denoise/denoise_prepared.h"
+#include "job/denoise/run/prepared.h"
 
 static bool is_integer(tess_dtype dtype)
 {

@@ -1,5 +1,5 @@
 /* The summary of a run of `detect`. */
-#include "job/common/summary_impl.h"
+#include "job/common/summary/summary_impl.h"
 
 static void say_phases(tess_summary *w, const tess_json *measured)
 {

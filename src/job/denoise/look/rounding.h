@@ -1,9 +1,9 @@
-/* denoise_rounding.h: foretells how much of an image's light is lost when the restored samples are rounded.
+/* rounding.h: foretells how much of an image's light is lost when the restored samples are rounded.
  *
  * Counts of few photons are whole numbers, but the rates behind them are not: a rate of 0.1 is counted as 0 or 1, and
  * restored as 0.1, which would be rounded to 0 everywhere. The means of blocks of pixels stand for the restored image. */
-#ifndef TESS_JOB_DENOISE_ROUNDING_H
-#define TESS_JOB_DENOISE_ROUNDING_H
+#ifndef TESS_JOB_DENOISE_LOOK_ROUNDING_H
+#define TESS_JOB_DENOISE_LOOK_ROUNDING_H
 
 #include "base/status.h"
 #include "tensor/samples.h"

@@ -1,10 +1,10 @@
-/* denoise_part.h: a rank's part of an image in progress. denoise_part.c runs it, denoise_collect.c and denoise_spool.c bring
- * finished rows to rank 0, if that writes them all. */
-#ifndef TESS_JOB_DENOISE_PART_H
-#define TESS_JOB_DENOISE_PART_H
+/* part.h: a rank's part of an image in progress. part.c runs it, collect.c and spool.c bring finished
+ * rows to rank 0, if that writes them all. */
+#ifndef TESS_JOB_DENOISE_RANKS_PART_H
+#define TESS_JOB_DENOISE_RANKS_PART_H
 
 #include "base/temp.h"
-#include "job/denoise/denoise_image.h"
+#include "job/denoise/run/image.h"
 #include "net/neighbours.h"
 
 enum { TESS_PART_PIECES = 2 }; /* of rows that are under way to rank 0 */
