@@ -1,3 +1,4 @@
+/* The summary of a page. */
 #include "job/common/summary/summary_impl.h"
 
 void tess_say_reporting(tess_summary *w, const tess_json *record)
