@@ -9,10 +9,20 @@ typedef struct filling {
     int file;
 } filling;
 
+/* Bytes of a record in a page: some letters are escaped there, and each record has its place beside it. */
+static size_t embedded_bytes(const char *text)
+{
+    enum { AROUND = 80, ESCAPED = 5 };
+    size_t bytes = AROUND;
+    for (; *text; text++)
+        bytes += *text == '<' || *text == '>' || *text == '&' ? 1 + ESCAPED : 1;
+    return bytes;
+}
+
 static void drop(tess_store *store, tess_stored *record)
 {
-    store->bytes -= record->bytes;
-    store->files[record->file].bytes -= record->bytes;
+    store->bytes -= record->embedded;
+    store->files[record->file].bytes -= record->embedded;
     store->files[record->file].kept--;
     tess_small_free(record->text);
 }
@@ -114,10 +124,10 @@ static tess_status take(void *user, int64_t index, int64_t line, tess_json *reco
                          store->files[f->file].path, (long long)line, TESS_STORE_RECORD >> 10);
     }
     to = &store->records[store->count++];
-    *to = (tess_stored){text, strlen(text), f->file, index, line, shortened};
+    *to = (tess_stored){text, strlen(text), embedded_bytes(text), f->file, index, line, shortened};
     store->files[f->file].kept++;
-    store->files[f->file].bytes += to->bytes;
-    store->bytes += to->bytes;
+    store->files[f->file].bytes += to->embedded;
+    store->bytes += to->embedded;
     return keep_budget(store, error);
 }
 

@@ -10,14 +10,15 @@
 #include "report/lines.h"
 
 enum {
-    TESS_STORE_BYTES = 2 << 20,    /* of all records */
+    TESS_STORE_BYTES = 2 << 20,    /* of all records, as they are in a page */
     TESS_STORE_RECORD = 256 << 10, /* of one */
     TESS_STORE_FILES = 256
 };
 
 typedef struct tess_stored {
-    char *text; /* the object, on one line */
-    size_t bytes;
+    char *text;      /* the object, on one line */
+    size_t bytes;    /* of the text */
+    size_t embedded; /* in a page, with what is around it */
     int file;
     int64_t index, line; /* in the file; index counts from 0, line from 1 */
     bool shortened;

@@ -53,8 +53,8 @@ class Figure {
     const points = line.points.map((point, i) => ({ x: point.x / this.xUnit.factor, y: isNumber(point.y[this.measure]) ? point.y[this.measure] / unit.factor : null, from: point, i }));
     const common = { label: line.name, hidden: this.hidden.has(index), borderColor: colour, backgroundColor: colour, stack: this.spec.stacked ? "one" : undefined };
     if (this.spec.bars) return { ...common, data: points.map((point) => point.y), points, borderWidth: 0, maxBarThickness: 22, minBarLength: 2 };
-    return { ...common, data: points, borderDash: DASHES[line.dash] || [], borderWidth: line.plain ? 1.5 : 2, showLine: line.kind !== "points", spanGaps: true,
-             pointStyle: marks, pointRadius: line.plain || line.kind === "shape" || points.length > 150 ? 0 : line.dash === "planned" ? 7 : 4, ...(line.dash === "planned" ? { pointBackgroundColor: "transparent" } : {}), pointHoverRadius: 7, hitRadius: 6,
+    return { ...common, data: points, order: line.kind === "points" ? -1 : 0, borderDash: DASHES[line.dash] || [], borderWidth: line.plain ? 1.5 : 2, showLine: line.kind !== "points", spanGaps: true,
+             pointStyle: marks, pointRadius: line.plain || line.kind === "shape" || points.length > 150 ? 0 : line.dash === "planned" ? 7 : marks.includes("star") ? 10 : 4, ...(line.dash === "planned" ? { pointBackgroundColor: "transparent" } : {}), pointHoverRadius: 7, hitRadius: 6,
              fill: line.kind === "area" ? "-1" : line.kind === "shape" ? "shape" : false, ...(line.kind === "area" || line.kind === "shape" ? { backgroundColor: colour + "66" } : {}) };
   }
 
