@@ -26,7 +26,7 @@ KINDS = [
     ("train", ["train.jsonl", "train.json"], ["train"], 4),
     ("fill", ["fill.json", "dem.jsonl"], ["fill"], 3),
     ("detect", ["detect.json", "stats.jsonl"], ["detect"], 4),
-    ("denoise", ["denoise.json", "folder.json", "plan.json"], ["denoise", "plans"], 4),
+    ("denoise", ["denoise.json", "folder.json", "plan.json", "profile.json"], ["denoise", "plans"], 7),
     ("changes", ["size.jsonl", "later.jsonl"], ["changes", "size"], 4),
     ("others", ["unknown.jsonl"], ["others"], 1),
 ]
@@ -91,7 +91,7 @@ class Pages:
         self.make_records()
 
     def make_records(self):
-        """A later run of the size study, and a study that no page knows."""
+        """A later run of the size study, a study that no page knows, and a job with its most expensive layers."""
         own = self.bench.folder
         later = []
         for line in (RECORDS / "size.jsonl").read_text().splitlines():
@@ -99,6 +99,9 @@ class Pages:
             record["measured"]["seconds"] *= 0.8
             later.append(json.dumps(record))
         (own / "later.jsonl").write_text("\n".join(later) + "\n")
+        profiled = json.loads((RECORDS / "denoise.json").read_text())
+        profiled["profile"] = {"seconds": 1.0, "layers": [{"name": f"m_up{i}.res.2", "op": "conv", "calls": 1, "seconds": 0.2 / i, "share": 0.2 / i, "of_limit": 0.1 * i, "bound": "flops"} for i in (1, 2, 3)]}
+        (own / "profile.json").write_text(json.dumps(profiled))
         unknown = [{"study": "magic", "engine": engine, "size": size, "seconds": size**2 * k * 1e-6, "peak_bytes": 1000 * size} for engine, k in (("tessera", 1), ("wizard", 2)) for size in (64, 128, 256)]
         (own / "unknown.jsonl").write_text("\n".join(map(json.dumps, unknown)) + "\n")
 

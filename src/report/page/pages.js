@@ -28,6 +28,7 @@ function reconstructPage(body) {
   }
   for (const entry of entries) {
     showPictures(body, entry);
+    profileFigure(body, entry);
     facts(body, `The job: ${titleOf(entry)}`, jobFacts(entry.record));
   }
 }
@@ -45,6 +46,7 @@ function trainingPage(body) {
   }
   for (const entry of ofKind("train")) {
     memoryBars(where, entry, `Memory: training, ${titleOf(entry)}`);
+    profileFigure(where, entry);
     facts(body, `Training: ${titleOf(entry)}`, jobFacts(entry.record));
   }
   const peers = ofKind("study:train").filter((entry) => isNumber(number(entry.record, "ms")));
@@ -78,6 +80,7 @@ function jobPage(...kinds) {
       memoryBars(where, entry, `Memory: ${titleOf(entry)}`);
       filesFigure(where, entry);
       qualityFigures(where, entry);
+      profileFigure(where, entry);
       arenaFigure(where, entry);
     }
   };
@@ -103,6 +106,14 @@ function qualityFigures(where, entry) {
   const classes = at(record, "quality.by_width"), widths = isObject(classes) ? Object.keys(classes).filter((key) => isNumber(number(classes[key], "rmse"))) : [];
   if (widths.length) drawFigure(where, { title: `Errors by width of the void: ${titleOf(entry)}`, entries: [entry], bars: true, x: { label: "", words: widths }, measures: [{ label: "RMSE", unit: "" }, { label: "MAE", unit: "" }],
     series: [{ name: "filled pixels", points: widths.map((key, x) => ({ x, y: [number(classes[key], "rmse"), number(classes[key], "mae")] })) }] });
+}
+
+/** The most expensive layers of a job, as --profile adds them to its record. */
+function profileFigure(where, entry) {
+  const layers = list(entry.record, "profile.layers").filter((layer) => isObject(layer) && isNumber(layer.seconds));
+  if (layers.length) drawFigure(where, { title: `Most expensive layers: ${titleOf(entry)}`, what: "Time of all calls of a layer, and what fraction of the device's limit it reaches.", entries: [entry], bars: true, wide: true, seriesName: "layers",
+    height: 120 + 26 * layers.length, x: { label: "", words: layers.map((layer) => text(layer, "name") || "layer") }, measures: [TIME, { label: "share of the time", unit: "" }, { label: "of the device's limit", unit: "" }],
+    series: [{ name: "layers", points: layers.map((layer, x) => ({ x, y: ["seconds", "share", "of_limit"].map((key) => number(layer, key)), note: text(layer, "bound") && `bound by ${text(layer, "bound")}` })) }] });
 }
 
 /** The activations of a network in their arena: each tensor from its first to its last step, at its place in memory. */
