@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -153,7 +154,9 @@ typedef struct line_target {
 static bool write_line(void *user, const char *line)
 {
     line_target *to = user;
-    cli_print(to->file, "%s\n", line);
+    char *told = cli_with_command(line);
+    cli_print(to->file, "%s\n", told ? told : line);
+    free(told);
     to->failed = to->file == stdout ? cli_output_failed() : fflush(to->file) != 0 || ferror(to->file);
     return !to->failed && !cli_signal_caught();
 }

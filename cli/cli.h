@@ -45,6 +45,7 @@ struct cli_option {
     const char *help;    /* newlines are kept, and lines that begin with a space are not wrapped */
     const char *words;   /* for completion, separated by spaces: words and the placeholders above */
     int64_t least, most; /* bounds of whole numbers */
+    const char *letter;  /* "-o": a short name besides; may be NULL */
 };
 
 typedef struct cli_verb {
@@ -64,7 +65,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 extern const cli_verb cli_denoise, cli_reconstruct, cli_fill, cli_detect, cli_train, cli_plan, cli_bench,
-    cli_convert, cli_info, cli_top, cli_help;
+    cli_report, cli_convert, cli_info, cli_top, cli_help;
 extern const cli_verb *const cli_verbs[]; /* ends with NULL */
 const cli_verb *cli_find_verb(const char *name);
 
@@ -163,6 +164,10 @@ extern const char cli_live_page[];
  * over. Returns false, with the reason, if it cannot. */
 bool cli_http_start(int listening, int port, char *why, size_t bytes);
 void cli_http_stop(void);
+
+/* command_line.c: what the user typed, for records. Parsing changes the words, so they are kept before. */
+void cli_remember(int argc, char **argv);
+char *cli_with_command(const char *record); /* a copy with it, which the caller frees; NULL: there is none */
 
 /* progress.c: lines on standard error. `user` is the cli_shared. */
 void cli_progress_connect(tess_common *common, const cli_shared *shared);

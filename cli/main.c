@@ -10,9 +10,9 @@
 
 #include "cli.h"
 
-const cli_verb *const cli_verbs[] = {&cli_denoise, &cli_reconstruct, &cli_fill,  &cli_detect,
-                                     &cli_train,   &cli_plan,        &cli_bench, &cli_convert,
-                                     &cli_info,    &cli_top,         &cli_help,  NULL};
+const cli_verb *const cli_verbs[] = {&cli_denoise, &cli_reconstruct, &cli_fill,   &cli_detect,  &cli_train,
+                                     &cli_plan,    &cli_bench,       &cli_report, &cli_convert, &cli_info,
+                                     &cli_top,     &cli_help,        NULL};
 
 const cli_verb *cli_find_verb(const char *name)
 {
@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     /* A reader that has closed the pipe gives a failed write, so that the job still removes its temporary files. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the same for a file that may not grow (ulimit -f) */
+    cli_remember(argc, argv);
     int status = cli_join(argc, argv);
     if (status < 0)
         status = cli_close_output(cli_agree(run(argc, argv)));

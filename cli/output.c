@@ -2,6 +2,7 @@
  * when the program ends: a truncated record or help text must not look like success. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -100,10 +101,12 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
     if (record)
         cli_name_options_in_record(record);
     cli_end_line();
+    char *told = record ? cli_with_command(record) : NULL;
+    const char *written = told ? told : record;
     if (record && to_output) {
         output_name = "--json -: standard output";
-        cli_print(stdout, "%s\n", record);
-    } else if (record && shared->json && !cli_record_write(shared->json, record)) {
+        cli_print(stdout, "%s\n", written);
+    } else if (record && shared->json && !cli_record_write(shared->json, written)) {
         cli_complain("--json %s: %s", shared->json, strerror(errno));
         result = result == CLI_DONE ? CLI_FAILED : result;
     }
@@ -113,6 +116,7 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
     }
     if (status != TESS_OK)
         cli_complain("%s", *message ? message : "no memory");
+    free(told);
     tess_record_free(text);
     tess_record_free(record);
     return result;

@@ -30,7 +30,7 @@ static const cli_option shared_options[] = {
      "without B or iB (default: what is free)"},
     {"--seed", "N", take_seed, SHARED(common.seed), "of random numbers (default 0; train: its file's)", NULL,
      0, INT64_MAX},
-    {"--help", NULL, NULL, 0, "print this text; -h does the same"},
+    {"--help", NULL, NULL, 0, "print this text; -h does the same", .letter = "-h"},
 };
 static const cli_option watch_options[] = {
     {"--trace", "FILE", cli_text, SHARED(trace),
@@ -141,7 +141,7 @@ static int take_option(const cli_verb *verb, int argc, char **argv, int *at, cli
     if (equals)
         *equals = '\0'; /* the word is now the name alone */
     for (int i = 0; (option = cli_option_at(verb, i, &is_shared)); i++)
-        if (strcmp(word, option->name) == 0 || (!option->parse && strcmp(word, "-h") == 0))
+        if (strcmp(word, option->name) == 0 || (option->letter && strcmp(word, option->letter) == 0))
             break;
     if (!option)
         return unknown_option(verb, word);

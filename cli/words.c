@@ -79,6 +79,8 @@ static const word words[] = {
     /* convert */
     {"cube", "--cube"},
     {"weights", "--weights"},
+    /* report */
+    {"output", "--output"},
     /* bench */
     {"avoid", "--avoid"},
     {"batches", "--batches"},

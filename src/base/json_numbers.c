@@ -48,7 +48,8 @@ void tess_json_shorten(char *text)
             length = strspn(at, "-+.eE0123456789");
         }
         char real[LONGEST_REAL];
-        const bool is_real = *at != '"' && length > 1 && length <= sizeof real && strcspn(at, ".eE") < length;
+        const bool point = memchr(at, '.', length) || memchr(at, 'e', length) || memchr(at, 'E', length);
+        const bool is_real = *at != '"' && length > 1 && length <= sizeof real && point;
         const size_t kept = is_real ? shorten_real(at, length, real) : length;
         memmove(to, is_real ? real : at, kept);
         to += kept;

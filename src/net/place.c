@@ -150,7 +150,7 @@ tess_status tess_plan_place(tess_net_plan *plan, tess_error *error)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     if (status == TESS_OK)
         status = place_values(plan, &place, error);
-    tess_small_free(place.storage);
+    plan->lives = place.storage;
     tess_small_free(place.storage_of);
     tess_small_free(place.order);
     return status;

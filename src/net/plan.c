@@ -124,7 +124,14 @@ void tess_net_plan_destroy(tess_net_plan *plan)
     tess_small_free(plan->steps);
     tess_small_free(plan->offset);
     tess_small_free(plan->margins);
+    tess_small_free(plan->lives);
     tess_small_free(plan);
+}
+
+const tess_lifetime *tess_net_plan_lives(const tess_net_plan *plan, int *count)
+{
+    *count = tess_net_value_count(plan->bound->net);
+    return plan->lives;
 }
 
 tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)

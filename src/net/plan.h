@@ -8,6 +8,7 @@
 #define TESS_NET_PLAN_H
 
 #include "net/bound.h"
+#include "tensor/arena.h"
 
 typedef struct tess_net_plan tess_net_plan; /* owned by the caller: tess_net_plan_destroy */
 
@@ -18,6 +19,9 @@ size_t tess_net_plan_arena_bytes(const tess_net_plan *plan);
 size_t tess_net_plan_workspace_bytes(const tess_net_plan *plan);
 /* The least that any placement could need, to judge the arena. */
 size_t tess_net_plan_lower_bound(const tess_net_plan *plan);
+/* What lies in the arena, from which step to which: *count entries, of which those without bytes do not exist. Step i is
+ * op i, unless the plan is for a strip. */
+const tess_lifetime *tess_net_plan_lives(const tess_net_plan *plan, int *count);
 /* The first input and the last output, without any rows of neighbours. */
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset);

@@ -29,6 +29,7 @@ struct tess_net_plan {
     int step_count, op_count;
     size_t *offset;       /* for each value: offset of its own first element in the arena */
     tess_margin *margins; /* for each value */
+    tess_lifetime *lives; /* of the storage of each value; 0 bytes: it has none of its own */
     size_t arena_bytes, workspace_bytes, lower_bound;
 };
 

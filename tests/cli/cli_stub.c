@@ -17,6 +17,7 @@
 #include "tessera_detect.h"
 #include "tessera_fill.h"
 #include "tessera_ranks.h"
+#include "tessera_report.h"
 #include "tessera_study.h"
 #include "tessera_trace.h"
 #include "tessera_train.h"
@@ -299,6 +300,18 @@ tess_status tess_detect(tess_context *context, const tess_detect_settings *setti
 tess_status tess_plan_detect(tess_context *context, const tess_detect_settings *settings, char **record)
 {
     return tess_detect(context, settings, record);
+}
+
+void tess_report_settings_init(tess_report_settings *settings)
+{
+    memset(settings, 0, sizeof *settings);
+}
+
+tess_status tess_report(tess_context *context, const tess_report_settings *settings, char **record)
+{
+    (void)context, (void)settings;
+    *record = strdup("{}");
+    return TESS_OK;
 }
 
 tess_status tess_reconstruct(tess_context *context, const tess_reconstruct_settings *settings, char **record)

@@ -30,7 +30,7 @@ options = {verb: dict(re.findall(r"^  (--[\w-]+)(?: (\S+))?", text, re.M)) for v
 # --- help ----------------------------------------------------------------------------------------------------------
 
 check(overview == help_of("--help") == help_of("-h"), "help, --help and -h are the same")
-check({"denoise", "reconstruct", "fill", "detect", "train", "plan", "bench", "convert", "info", "top", "help"} == set(verbs), f"the verbs: {verbs}")
+check({"denoise", "reconstruct", "fill", "detect", "train", "plan", "bench", "report", "convert", "info", "top", "help"} == set(verbs), f"the verbs: {verbs}")
 for verb in verbs:
     check(helps[verb] == help_of(verb, "--help") == help_of(verb, "-h"), f"{verb}: help VERB is VERB --help")
     check("Example: tessera " + verb in helps[verb] and helps[verb].startswith(f"Usage: tessera {verb}"), f"{verb}: usage and example")

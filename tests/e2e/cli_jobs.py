@@ -60,6 +60,7 @@ check(result.status == 2 and result.out == "stopped by --max-seconds\n", f"the s
 check(result.err == "tessera: note: --threads 9: `line` stays, --sigma and `sigma\n"
       "tessera: --memory 9M is too little; --memory 12M would do, or a smaller --tile`\n", f"so do notes and errors: {result.err}")
 record = json.loads(stub.run("denoise", "a", "b", "--json", "-", **settings).out)
+check(record.pop("command_line") == ["tessera", "denoise", "a", "b", "--json", "-"], "the record tells the command")
 check(record == {"output": "`sigma`.png", "plan": {"reason": "\"--memory\", --skip-existing"},
                  "files": [{"input": "a \"error\": `halo`", "error": "--json x"}, {"error": None, "input": "`halo`"}]},
       f"and reasons and errors in the record: {record}")

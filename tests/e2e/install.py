@@ -37,7 +37,7 @@ def look_for_paths(bench, tree, build):
 def look_at_symbols(bench, tree):
     if not shutil.which("nm"):
         return
-    headers = "".join((tree / "include" / name).read_text() for name in ("tessera.h", "tessera_images.h", "tessera_study.h", "tessera_train.h", "tessera_ranks.h", "tessera_fill.h", "tessera_detect.h", "tessera_trace.h"))
+    headers = "".join((tree / "include" / name).read_text() for name in ("tessera.h", "tessera_images.h", "tessera_study.h", "tessera_train.h", "tessera_ranks.h", "tessera_fill.h", "tessera_detect.h", "tessera_trace.h", "tessera_report.h"))
     plain = re.sub(r"#define (?:.*\\\n)*.*\n", "", re.sub(r"/\*.*?\*/", "", headers, flags=re.S))  # no comments, no macros
     declared = set(re.findall(r"\b(tess_\w+)\(", plain))
     listed = run("nm", "-D", "--defined-only", next(tree.rglob("libtessera.so"))).stdout.decode()

@@ -35,6 +35,15 @@ tess_json *tess_record_begin(const char *command, const tess_engine *engine)
     return record;
 }
 
+void tess_record_paths(tess_json **record, const tess_record_path *paths, int count)
+{
+    tess_json *object = tess_json_object();
+    for (int i = 0; i < count; i++)
+        if (paths[i].path)
+            tess_json_set_string(&object, paths[i].what, paths[i].path);
+    tess_json_set(record, "paths", object);
+}
+
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total)
 {
     tess_json *object = tess_json_object();

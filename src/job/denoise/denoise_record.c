@@ -68,6 +68,19 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set(record, "plan", plan);
 }
 
+/* Of the largest window. */
+static void add_arena(tess_json **record, const tess_denoise_job *job)
+{
+    const tess_denoise_file *file = tess_denoise_largest(job);
+    const tess_cut_plan *choice = &file->choice;
+    if (!file->model || !choice->rows.tiles || job->volumes || job->engine.dist->size > 1)
+        return;
+    const tess_plan_shape shape = {.n = choice->batch,
+                                   .h = tess_axis_largest_window(&choice->rows),
+                                   .w = tess_axis_largest_window(&choice->cols)};
+    tess_record_arena(record, file->model->bound, shape);
+}
+
 /* Adds the device's own figures and how busy it was. */
 static void add_device(tess_json **measured, const tess_denoise_job *job, const tess_mem_usage *peak)
 {
@@ -309,9 +322,17 @@ tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran)
     if (job->interrupted)
         tess_json_set_bool(&record, "interrupted", true);
     add_input(&record, job);
+    if (job->count == 1) {
+        const tess_denoise_file *file = &job->files[0];
+        const tess_record_path paths[] = {
+            {"input", file->input}, {"output", file->output}, {"truth", file->truth}};
+        tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
+    }
     add_plan(&record, job);
     if (ran)
         add_measured(&record, job);
+    else
+        add_arena(&record, job);
     add_quality(&record, job);
     add_files(&record, job, ran);
     return record;

@@ -129,6 +129,10 @@ tess_json *tess_detect_record(const tess_detect_job *job, bool ran)
     tess_json_set_int(&input, "images", job->input.list.images);
     tess_json_set_bool(&input, "wavelengths", job->input.list.wavelengths != NULL);
     tess_json_set(&record, "input", input);
+    const tess_detect_settings *s = job->settings;
+    const tess_record_path paths[] = {
+        {"input", s->input}, {"output", s->output}, {"overlay", s->overlay}, {"truth", s->truth}};
+    tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
     tess_json_set(&record, "plan", plan_record(job));
     if (ran)
         tess_json_set(&record, "measured", measured_record(job));

@@ -135,6 +135,10 @@ tess_json *tess_fill_record(const tess_fill_job *job, bool ran)
     tess_json_set_int(&input, "channels", 1);
     tess_json_set_int(&input, "files", 1);
     tess_json_set(&record, "input", input);
+    const tess_fill_settings *s = job->settings;
+    const tess_record_path paths[] = {
+        {"input", s->input}, {"output", s->output}, {"deviation", s->deviation}, {"truth", s->truth}};
+    tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
     tess_json_set(&record, "plan", plan_record(job));
     if (ran) {
         const tess_engine_figures *figures = &job->figures;

@@ -189,6 +189,8 @@ static tess_json *record_of(const tess_reconstruct_job *job, bool ran)
     if (!ran)
         tess_json_set_string(&record, "verb", "reconstruct");
     tess_record_add_input(&record, p);
+    const tess_record_path paths[] = {{"output", job->settings->output}, {"image", job->settings->image}};
+    tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
     tess_record_add_plan(&record, &job->prior, &job->workspace, &job->budget);
     if (ran)
         tess_record_add_measured(&record, &job->engine, &job->budget, outcome, &job->usage,

@@ -61,6 +61,7 @@ tess_status tess_record_summary(tess_context *context, const char *record, char 
     tess_say_reconstructing(&w, json);
     if (!own)
         tess_say_measured(&w, json);
+    tess_say_reporting(&w, json);
     tess_say_left_out(&w, json);
     tess_say_profile(&w, json);
     tess_say_info(&w, json);

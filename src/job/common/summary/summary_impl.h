@@ -31,6 +31,7 @@ void tess_say_info(tess_summary *w, const tess_json *record);
 void tess_say_training(tess_summary *w, const tess_json *record);
 void tess_say_filling(tess_summary *w, const tess_json *record);
 void tess_say_detecting(tess_summary *w, const tess_json *record);
+void tess_say_reporting(tess_summary *w, const tess_json *record);
 /* The most expensive layers, if the record has them. */
 void tess_say_profile(tess_summary *w, const tess_json *record);
 
