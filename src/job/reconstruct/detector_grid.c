@@ -11,6 +11,7 @@ static const double ALIGNED = 0.05;  /* rows that are off their slices by at mos
 /* Sides of a voxel in pixels. Voxels smaller than the first need no rows of their own: no row of pixels lies between
  * two slices alone. Voxels larger than the second need larger columns. */
 static const double SMALL = 0.9, LARGE = 1.05;
+static const double ROUNDING = 1e-6; /* lines at an edge lie on it, whatever the unit of length */
 
 static double dot(const double *a, const double *b)
 {
@@ -55,14 +56,14 @@ static bool lines_of(const tess_problem *p, int64_t view, lines *rows, lines *co
 /* The lines that lie on `pixels` pixels: the number of the first, and how many. */
 static int64_t inside(const lines *l, int64_t pixels, double *first)
 {
-    *first = ceil(-l->at / l->step - 1e-6);
-    return (int64_t)(floor(((double)pixels - l->at) / l->step + 1e-6) - *first) + 1;
+    *first = ceil(-l->at / l->step - ROUNDING);
+    return (int64_t)(floor(((double)pixels - l->at) / l->step + ROUNDING) - *first) + 1;
 }
 
 /* Columns lie on both sides of the middle. */
 static int64_t columns_inside(const lines *l, int64_t pixels)
 {
-    return (int64_t)floor((double)pixels / l->step) + 1;
+    return (int64_t)floor((double)pixels / l->step + ROUNDING) + 1;
 }
 
 /* The largest distance of a row from the nearest slice. */
