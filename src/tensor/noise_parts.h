@@ -55,12 +55,21 @@ typedef struct tess_noise_photons {
     bool found;
     bool possible; /* not much worse than white noise */
     double gain, zero;
+    bool tried;              /* there are enough calm parts: */
+    double cost, white_cost; /* of photons, of white noise, on all calm parts */
 } tess_noise_photons;
 tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *clip,
                                           const tess_noise_part *parts, int count,
                                           const tess_noise_line *line);
 /* True when photons are possible and their level is so different that `other` is uncertain. */
 bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
+
+/* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
+double tess_noise_cost(const tess_noise_part *part, double variance);
+int tess_noise_calm_parts(const tess_noise_part *from, int count, bool far, tess_noise_part *to);
+/* Fits photon and read noise that was encoded in sRGB (noise_encoded.c): sets the curve and returns the cost. */
+double tess_noise_fit_encoded(const tess_noise_part *parts, int count, tess_noise_level *level);
+double tess_noise_encoded_at(const tess_noise_level *level, double value);
 
 /* The largest number of parts that are fitted together: of the slices near one. */
 enum { TESS_NOISE_NEAR = 8, TESS_NOISE_FITTED = (2 * TESS_NOISE_NEAR + 1) * TESS_NOISE_PARTS };

@@ -13,8 +13,7 @@ enum { NEEDED = 5 };                          /* calm parts: texture often grows
 static const double enough = 6, against = -8; /* difference of the costs, as of chi squares */
 static const double alike = 0.12;             /* relative difference of levels */
 
-/* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
-static double cost_of(const tess_noise_part *part, double variance)
+double tess_noise_cost(const tess_noise_part *part, double variance)
 {
     const double off = (part->variance - variance) / (part->error * variance), scale = off > 0 ? 2 : 4;
     return scale * scale * log1p(off * off / (scale * scale)) + 2 * log(variance);
@@ -42,7 +41,7 @@ static double cost_at(const model *m, double log_level)
 {
     double sum = 0;
     for (int i = 0; i < m->count; i++)
-        sum += cost_of(&m->parts[i], variance_at(m, exp(log_level), m->parts[i].mean));
+        sum += tess_noise_cost(&m->parts[i], variance_at(m, exp(log_level), m->parts[i].mean));
     return sum;
 }
 
@@ -75,7 +74,7 @@ static double fit(const model *m, double *cost)
     return exp((from + to) / 2);
 }
 
-static int take_calm(const tess_noise_part *from, int count, bool far, tess_noise_part *to)
+int tess_noise_calm_parts(const tess_noise_part *from, int count, bool far, tess_noise_part *to)
 {
     int taken = 0;
     for (int i = 0; i < count; i++)
@@ -90,8 +89,8 @@ static bool line_is_better(const model *photons, double gain, const tess_noise_l
     double sum = 0;
     for (int i = 0; i < photons->count; i++) {
         const tess_noise_part *part = &photons->parts[i];
-        sum += cost_of(part, variance_at(photons, gain, part->mean)) -
-               cost_of(part, fmax(line->offset + line->slope * part->mean, photons->least));
+        sum += tess_noise_cost(part, variance_at(photons, gain, part->mean)) -
+               tess_noise_cost(part, fmax(line->offset + line->slope * part->mean, photons->least));
     }
     return line->slope > 0 && sum > enough;
 }
@@ -104,7 +103,7 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
     tess_noise_part kept[TESS_NOISE_FITTED];
     const bool limited = clip && isfinite(clip->low);
     model white = {.parts = kept, .clip = clip}, photons;
-    white.count = take_calm(parts, count, false, kept);
+    white.count = tess_noise_calm_parts(parts, count, false, kept);
     if (white.count < NEEDED || 2 * white.count < count || (!limited && least < 0))
         return answer;
     for (int i = 0; i < white.count; i++)
@@ -123,9 +122,10 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
             photons = other, answer.gain = gain, cost = other_cost;
     }
     answer.zero = photons.zero;
+    answer.tried = true, answer.cost = cost, answer.white_cost = white_cost;
     const double evidence = white_cost - cost;
     answer.possible = evidence > against;
-    photons.count = take_calm(parts, count, true, kept);
+    photons.count = tess_noise_calm_parts(parts, count, true, kept);
     answer.found = evidence > enough && !line_is_better(&photons, answer.gain, line);
     return answer;
 }
