@@ -42,6 +42,9 @@ void tess_noise_end_slice(tess_noise *noise)
         if (noise->count[c] >= fewest)
             tess_noise_find_level(noise, c, level, sketch);
     }
+    if (noise->slice < noise->shape.depth)
+        tess_noise_choose_law(&noise->slices[noise->slice * channels],
+                              &noise->sketches[noise->slice * channels], channels);
     noise->slice++;
 }
 

@@ -9,7 +9,9 @@
 
 #include "tensor/noise_parts.h"
 
-enum { KNOTS = TESS_NOISE_KNOTS, DARKS = 12 };
+enum { KNOTS = TESS_NOISE_KNOTS, NEEDED = 5, DARKS = 12 };
+static const double enough = 6, against = -8; /* differences of the costs, as in noise_photons.c */
+static const double alike = 0.12;             /* relative difference of levels */
 
 static double encode(double light)
 {
@@ -99,7 +101,7 @@ static double fit_gain(law *l, double dark, const tess_noise_part *parts, int co
     return cost_of(l, parts, count);
 }
 
-double tess_noise_fit_encoded(const tess_noise_part *parts, int count, tess_noise_level *level)
+static void fit_law(const tess_noise_part *parts, int count, tess_noise_level *level)
 {
     law best = {0}, l;
     double least = INFINITY, dark = 0;
@@ -110,12 +112,11 @@ double tess_noise_fit_encoded(const tess_noise_part *parts, int count, tess_nois
         dark = i == 0 ? 1e-3 : 1.8 * dark;
     }
     level->encoded = true;
-    level->read = level->gain = level->zero = 0;
+    level->gain = level->zero = 0;
     for (int k = 0; k < KNOTS; k++) {
         const double root = (double)k / (KNOTS - 1);
         level->curve[k] = (float)deviation_at(&best, root * root);
     }
-    return least;
 }
 
 double tess_noise_encoded_at(const tess_noise_level *level, double value)
@@ -124,4 +125,60 @@ double tess_noise_encoded_at(const tess_noise_level *level, double value)
     const int k = at < KNOTS - 1 ? (int)at : KNOTS - 2;
     const double t = at - k;
     return (1 - t) * (double)level->curve[k] + t * (double)level->curve[k + 1];
+}
+
+/* How much better than this level the encoded one is. Lines are not compared where values are clipped. */
+static double evidence_for(const tess_noise_level *encoded, const tess_noise_level *level,
+                           const tess_noise_clip *clip, const tess_noise_part *parts, int count)
+{
+    const bool white = level->gain == 0, line = !white && level->read > 0;
+    double sum = white ? tess_noise_white_cost(clip, parts, count) : 0;
+    for (int i = 0; i < count; i++) {
+        if (line && parts[i].near_low)
+            continue;
+        const double mean = parts[i].mean, least = 0.03 * level->sigma;
+        sum -= tess_noise_cost(&parts[i], pow(fmax(tess_noise_at(encoded, mean), least), 2));
+        sum += white ? 0 : tess_noise_cost(&parts[i], pow(fmax(tess_noise_at(level, mean), least), 2));
+    }
+    return sum;
+}
+
+void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                            const tess_noise_level *level, tess_noise_sketch *sketch)
+{
+    tess_noise_part calm[TESS_NOISE_PARTS];
+    int count = 0;
+    for (int i = 0; i < sketch->count; i++)
+        if (sketch->parts[i].error <= TESS_NOISE_CALM)
+            calm[count++] = sketch->parts[i];
+    /* Values that the encoding cannot have are not encoded. */
+    sketch->tried = count >= NEEDED && noise->least[channel].value >= 0 && noise->largest[channel].value <= 1;
+    if (!sketch->tried)
+        return;
+    sketch->encoded = *level;
+    sketch->encoded.uneven = false;
+    fit_law(calm, count, &sketch->encoded);
+    sketch->encoded.sigma = sketch->encoded.read =
+        sqrt(tess_noise_mean_variance(noise, channel, &sketch->encoded));
+    sketch->evidence = evidence_for(&sketch->encoded, level, clip, calm, count);
+}
+
+/* A camera writes all its colours alike, so they decide together, and texture in one of them decides nothing. */
+void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels)
+{
+    double evidence = 0, plain = 0, encoded = 0;
+    for (int c = 0; c < channels; c++)
+        if (sketches[c].tried) {
+            evidence += sketches[c].evidence;
+            plain += levels[c].sigma * levels[c].sigma;
+            encoded += sketches[c].encoded.sigma * sketches[c].encoded.sigma;
+        }
+    if (!(encoded > 0) || evidence <= against)
+        return;
+    const bool differ = fabs(sqrt(encoded / plain) - 1) > alike;
+    for (int c = 0; c < channels; c++)
+        if (evidence > enough && sketches[c].tried)
+            levels[c] = sketches[c].encoded;
+        else if (differ && levels[c].confidence == TESS_NOISE_SURE)
+            levels[c].uneven = true, levels[c].confidence = TESS_NOISE_ROUGH;
 }

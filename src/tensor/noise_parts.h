@@ -55,8 +55,6 @@ typedef struct tess_noise_photons {
     bool found;
     bool possible; /* not much worse than white noise */
     double gain, zero;
-    bool tried;              /* there are enough calm parts: */
-    double cost, white_cost; /* of photons, of white noise, on all calm parts */
 } tess_noise_photons;
 tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *clip,
                                           const tess_noise_part *parts, int count,
@@ -66,11 +64,8 @@ bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, 
 
 /* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
 double tess_noise_cost(const tess_noise_part *part, double variance);
-int tess_noise_calm_parts(const tess_noise_part *from, int count, bool far, tess_noise_part *to);
-/* Fits photon and read noise that was encoded in sRGB (noise_encoded.c): sets the curve and returns the cost. */
-double tess_noise_fit_encoded(const tess_noise_part *parts, int count, tess_noise_level *level);
-double tess_noise_encoded_at(const tess_noise_level *level, double value);
-
+/* The least cost of white noise that is clipped by `clip`, which may be NULL. */
+double tess_noise_white_cost(const tess_noise_clip *clip, const tess_noise_part *parts, int count);
 /* The largest number of parts that are fitted together: of the slices near one. */
 enum { TESS_NOISE_NEAR = 8, TESS_NOISE_FITTED = (2 * TESS_NOISE_NEAR + 1) * TESS_NOISE_PARTS };
 /* Writes the parts that are not near the lower limit and returns their number. */
@@ -87,7 +82,18 @@ typedef struct tess_noise_sketch {
     bool clipped;
     double low, high, least; /* limits, if clipped; the least sample */
     double sigma;            /* of the image by itself */
+    bool tried;              /* whether the law of an encoded photograph was fitted: */
+    double evidence;         /* that it is right, rather than the level; a difference of chi squares */
+    tess_noise_level encoded;
 } tess_noise_sketch;
+/* Fits photon and read noise that was encoded in sRGB (noise_encoded.c), as an alternative to `level`. */
+void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                            const tess_noise_level *level, tess_noise_sketch *sketch);
+/* Decides between the levels of the channels and their alternatives. */
+void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels);
+double tess_noise_encoded_at(const tess_noise_level *level, double value);
+/* Over the patches of an image. */
+double tess_noise_mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level);
 /* Replaces the level of a slice by one that it shares with slices near it, if its own is rough and agrees. */
 void tess_noise_share(const tess_noise *noise, int64_t slice, int channel, tess_noise_level *level);
 

@@ -74,7 +74,15 @@ static double fit(const model *m, double *cost)
     return exp((from + to) / 2);
 }
 
-int tess_noise_calm_parts(const tess_noise_part *from, int count, bool far, tess_noise_part *to)
+double tess_noise_white_cost(const tess_noise_clip *clip, const tess_noise_part *parts, int count)
+{
+    const model white = {.parts = parts, .count = count, .clip = clip};
+    double cost;
+    fit(&white, &cost);
+    return cost;
+}
+
+static int take_calm(const tess_noise_part *from, int count, bool far, tess_noise_part *to)
 {
     int taken = 0;
     for (int i = 0; i < count; i++)
@@ -103,7 +111,7 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
     tess_noise_part kept[TESS_NOISE_FITTED];
     const bool limited = clip && isfinite(clip->low);
     model white = {.parts = kept, .clip = clip}, photons;
-    white.count = tess_noise_calm_parts(parts, count, false, kept);
+    white.count = take_calm(parts, count, false, kept);
     if (white.count < NEEDED || 2 * white.count < count || (!limited && least < 0))
         return answer;
     for (int i = 0; i < white.count; i++)
@@ -122,10 +130,9 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
             photons = other, answer.gain = gain, cost = other_cost;
     }
     answer.zero = photons.zero;
-    answer.tried = true, answer.cost = cost, answer.white_cost = white_cost;
     const double evidence = white_cost - cost;
     answer.possible = evidence > against;
-    photons.count = tess_noise_calm_parts(parts, count, true, kept);
+    photons.count = take_calm(parts, count, true, kept);
     answer.found = evidence > enough && !line_is_better(&photons, answer.gain, line);
     return answer;
 }

@@ -16,8 +16,6 @@ static const double usual_error = 0.12; /* relative error of a part's variance *
 static const double texture_error = 0.5, little_texture = -0.1;
 static const double far_from_limit = 2.5; /* sigmas: there clipping removes a few percent of the variance */
 static const double sure_slope = 4, least_rise = 1.5;
-static const double enough = 6, against = -8; /* evidence, as a difference of chi squares (noise_photons.c) */
-static const double alike = 0.12;            /* relative difference of levels */
 static const double uneven = 0.85; /* of the level of all parts: a lower one comes from a few parts */
 
 static bool near(double distance, double sigma)
@@ -87,7 +85,7 @@ static tess_noise_line fit_line(const tess_noise_part *parts, int count, bool le
     return fit;
 }
 
-static double mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level)
+double tess_noise_mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level)
 {
     const tess_noise_patch *patches = noise->patches + channel * noise->most;
     const int64_t count = noise->count[channel];
@@ -134,7 +132,7 @@ static void set_photons(const tess_noise *noise, int channel, const tess_noise_p
                         tess_noise_level *level)
 {
     level->read = 0, level->gain = photons->gain, level->zero = photons->zero;
-    level->sigma = sqrt(mean_variance(noise, channel, level));
+    level->sigma = sqrt(tess_noise_mean_variance(noise, channel, level));
 }
 
 tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count)
@@ -161,68 +159,35 @@ bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *part
 
 /* The law of the noise in the values as they are: of photons, of a line, or white. */
 static void find_plain(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                       const tess_noise_sketch *sketch, tess_noise_photons *photons, tess_noise_level *level)
+                       const tess_noise_sketch *sketch, tess_noise_level *level)
 {
     tess_noise_part far[TESS_NOISE_PARTS];
     const double least = noise->least[channel].value;
     const int used = tess_noise_far_parts(sketch->parts, sketch->count, far);
     const tess_noise_line fit = tess_noise_fit_line(far, used);
-    *photons = tess_noise_try_photons(least, clip, sketch->parts, sketch->count, &fit);
-    if (photons->found) {
-        set_photons(noise, channel, photons, level);
+    const tess_noise_photons photons =
+        tess_noise_try_photons(least, clip, sketch->parts, sketch->count, &fit);
+    if (photons.found) {
+        set_photons(noise, channel, &photons, level);
         return;
     }
     if (used == 0)
         return;
     if (tess_noise_set_line(&fit, far, used, least, level)) {
-        level->sigma = sqrt(mean_variance(noise, channel, level));
+        level->sigma = sqrt(tess_noise_mean_variance(noise, channel, level));
         level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
         return;
     }
     look_for_disagreement(far, used, level);
     tess_noise_level other = *level;
-    set_photons(noise, channel, photons, &other);
-    level->uneven = level->uneven || tess_noise_photons_differ(photons, other.sigma, level->sigma);
-}
-
-/* How much better than this law that of an encoded photograph is. Read noise was clipped where `near_low`. */
-static double evidence_for(const tess_noise_level *encoded, const tess_noise_level *level,
-                           const tess_noise_photons *photons, const tess_noise_part *parts, int count)
-{
-    const bool line = level->gain > 0 && !photons->found;
-    double sum = line ? 0 : photons->found ? photons->cost : photons->white_cost;
-    for (int i = 0; i < count; i++)
-        if (!(line && parts[i].near_low)) {
-            sum -= tess_noise_cost(&parts[i], pow(tess_noise_at(encoded, parts[i].mean), 2));
-            sum += line ? tess_noise_cost(&parts[i], pow(tess_noise_at(level, parts[i].mean), 2)) : 0;
-        }
-    return sum;
-}
-
-/* Values that an encoding in sRGB could have. */
-static bool could_be_encoded(const tess_noise *noise, int channel)
-{
-    return noise->least[channel].value >= 0 && noise->largest[channel].value <= 1;
+    set_photons(noise, channel, &photons, &other);
+    level->uneven = level->uneven || tess_noise_photons_differ(&photons, other.sigma, level->sigma);
 }
 
 void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                            tess_noise_level *level, tess_noise_sketch *sketch)
 {
-    tess_noise_photons photons;
-    tess_noise_part calm[TESS_NOISE_PARTS];
     sketch->count = ask_parts(noise, channel, clip, sketch->parts);
-    find_plain(noise, channel, clip, sketch, &photons, level);
-    if (!photons.tried || !could_be_encoded(noise, channel))
-        return;
-    tess_noise_level encoded = *level;
-    const int count = tess_noise_calm_parts(sketch->parts, sketch->count, false, calm);
-    tess_noise_fit_encoded(calm, count, &encoded);
-    encoded.sigma = encoded.read = sqrt(mean_variance(noise, channel, &encoded));
-    encoded.uneven = false;
-    const double evidence = evidence_for(&encoded, level, &photons, calm, count);
-    const bool differ = fabs(encoded.sigma - level->sigma) > alike * level->sigma;
-    if (evidence > enough)
-        *level = encoded;
-    else if (evidence > against && differ)
-        level->uneven = true;
+    find_plain(noise, channel, clip, sketch, level);
+    tess_noise_try_encoded(noise, channel, clip, level, sketch);
 }
