@@ -26,6 +26,12 @@ static double decode(double value)
     return value <= 0.04045 ? value / 12.92 : pow((value + 0.055) / 1.055, 2.4);
 }
 
+double tess_noise_knot(int k)
+{
+    const double root = (double)k / (KNOTS - 1); /* more of them in the dark */
+    return root * root;
+}
+
 /* The values of increasing light: their means and deviations after clipping and encoding. */
 typedef struct law {
     double gain, dark;
@@ -38,8 +44,7 @@ static void find_law(law *l, double gain, double dark)
     enum { HALF = 7 };
     *l = (law){.gain = gain, .dark = dark};
     for (int k = 0; k < KNOTS; k++) {
-        const double root = (double)k / (KNOTS - 1), light = decode(root * root),
-                     sigma = sqrt(gain * (light + dark));
+        const double light = decode(tess_noise_knot(k)), sigma = sqrt(gain * (light + dark));
         double sum = 0, first = 0, second = 0;
         for (int i = -HALF; i <= HALF; i++) {
             const double weight = exp(-0.5 * i * i * step * step), v = encode(light + i * step * sigma);
@@ -113,10 +118,8 @@ static void fit_law(const tess_noise_part *parts, int count, tess_noise_level *l
     }
     level->encoded = true;
     level->gain = level->zero = 0;
-    for (int k = 0; k < KNOTS; k++) {
-        const double root = (double)k / (KNOTS - 1);
-        level->curve[k] = (float)deviation_at(&best, root * root);
-    }
+    for (int k = 0; k < KNOTS; k++)
+        level->curve[k] = (float)deviation_at(&best, tess_noise_knot(k));
 }
 
 double tess_noise_encoded_at(const tess_noise_level *level, double value)

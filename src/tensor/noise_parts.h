@@ -1,5 +1,5 @@
-/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c and
- * noise_depth.c. */
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
+ * noise_encoded.c, noise_share.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -91,6 +91,8 @@ void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noi
                             const tess_noise_level *level, tess_noise_sketch *sketch);
 /* Decides between the levels of the channels and their alternatives. */
 void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels);
+/* The value of this point of a curve. */
+double tess_noise_knot(int k);
 double tess_noise_encoded_at(const tess_noise_level *level, double value);
 /* Over the patches of an image. */
 double tess_noise_mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level);
