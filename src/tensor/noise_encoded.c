@@ -11,6 +11,7 @@
 
 enum { KNOTS = TESS_NOISE_KNOTS, NEEDED = 5, DARKS = 12 };
 static const double enough = 6, against = -8; /* differences of the costs, as in noise_photons.c */
+static const double most = 12;                /* of one channel */
 static const double alike = 0.12;             /* relative difference of levels */
 
 static double encode(double light)
@@ -170,17 +171,19 @@ void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noi
 void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels)
 {
     double evidence = 0, plain = 0, encoded = 0;
+    int tried = 0;
     for (int c = 0; c < channels; c++)
         if (sketches[c].tried) {
-            evidence += sketches[c].evidence;
+            evidence += fmin(sketches[c].evidence, most);
             plain += levels[c].sigma * levels[c].sigma;
             encoded += sketches[c].encoded.sigma * sketches[c].encoded.sigma;
+            tried++;
         }
-    if (!(encoded > 0) || evidence <= against)
+    if (tried == 0 || evidence <= against)
         return;
-    const bool differ = fabs(sqrt(encoded / plain) - 1) > alike;
+    const bool differ = fabs(sqrt(encoded / plain) - 1) > alike, sure = evidence > enough + 2 * (tried - 1);
     for (int c = 0; c < channels; c++)
-        if (evidence > enough && sketches[c].tried)
+        if (sure && sketches[c].tried)
             levels[c] = sketches[c].encoded;
         else if (differ && levels[c].confidence == TESS_NOISE_SURE)
             levels[c].uneven = true, levels[c].confidence = TESS_NOISE_ROUGH;
