@@ -11,7 +11,7 @@
 
 enum { KNOTS = TESS_NOISE_KNOTS, NEEDED = 5, DARKS = 12 };
 static const double enough = 6, against = -8; /* differences of the costs, as in noise_photons.c */
-static const double most = 12;                /* of one channel */
+static const double most = 8;                 /* of one channel */
 static const double alike = 0.12;             /* relative difference of levels */
 
 static double encode(double light)
