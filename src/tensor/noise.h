@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000 };
+enum { TESS_NOISE_SIDE = 8, TESS_NOISE_CHANNELS = 16, TESS_NOISE_PATCHES = 200000, TESS_NOISE_KNOTS = 33 };
 
 typedef enum tess_noise_confidence {
     TESS_NOISE_UNKNOWN, /* no patch could be used: sigma is 0 and means nothing */
@@ -58,6 +58,8 @@ typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
     /* variance(x) = read^2 + gain * max(x - zero, 0). When no slope is found, gain is 0 and read is sigma. */
     double read, gain, zero;
+    bool encoded; /* instead: photons, encoded in sRGB (noise_encoded.c); gain is 0, read is sigma */
+    float curve[TESS_NOISE_KNOTS]; /* of encoded noise: the standard deviation at the values (i / 32)^2 */
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
     bool mosaic; /* a pattern of 2 x 2 samples was left out, which is many times as strong as the noise */
     tess_noise_confidence confidence;

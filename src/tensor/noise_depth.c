@@ -42,6 +42,9 @@ void tess_noise_end_slice(tess_noise *noise)
         if (noise->count[c] >= fewest)
             tess_noise_find_level(noise, c, level, sketch);
     }
+    if (noise->slice < noise->shape.depth)
+        tess_noise_choose_law(&noise->slices[noise->slice * channels],
+                              &noise->sketches[noise->slice * channels], channels);
     noise->slice++;
 }
 
@@ -50,7 +53,7 @@ void tess_noise_end_slice(tess_noise *noise)
 static tess_noise_level mean_level(const tess_noise *noise, int channel)
 {
     tess_noise_level mean = {.confidence = TESS_NOISE_UNKNOWN};
-    double known = 0, square = 0, read = 0, gain = 0, at_zero = 0;
+    double known = 0, square = 0, read = 0, gain = 0, at_zero = 0, curve[TESS_NOISE_KNOTS] = {0};
     for (int64_t i = 0; i < noise->slice; i++) {
         const tess_noise_level *level = &noise->slices[i * noise->shape.channels + channel];
         if (level->confidence == TESS_NOISE_UNKNOWN)
@@ -63,6 +66,9 @@ static tess_noise_level mean_level(const tess_noise *noise, int channel)
             mean.confidence = level->confidence;
         square += level->sigma * level->sigma, read += level->read * level->read;
         gain += level->gain, at_zero += level->gain * level->zero;
+        mean.encoded = mean.encoded || level->encoded;
+        for (int k = 0; k < TESS_NOISE_KNOTS; k++)
+            curve[k] += pow(tess_noise_at(level, tess_noise_knot(k)), 2);
         mean.uneven = mean.uneven || level->uneven;
         mean.mosaic = mean.mosaic || level->mosaic;
         mean.patches += level->patches;
@@ -70,7 +76,13 @@ static tess_noise_level mean_level(const tess_noise *noise, int channel)
     if (known == 0)
         return mean;
     mean.sigma = sqrt(square / known), mean.read = sqrt(read / known);
-    mean.gain = gain / known, mean.zero = gain > 0 ? at_zero / gain : 0;
+    if (!mean.encoded) {
+        mean.gain = gain / known, mean.zero = gain > 0 ? at_zero / gain : 0;
+        return mean;
+    }
+    mean.read = mean.sigma;
+    for (int k = 0; k < TESS_NOISE_KNOTS; k++)
+        mean.curve[k] = (float)sqrt(curve[k] / known);
     return mean;
 }
 

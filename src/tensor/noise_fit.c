@@ -205,8 +205,10 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
         return;
     tess_noise_find_slope(noise, channel, clip, level, sketch);
     const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
-    if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA && !level->uneven)
-        level->confidence = TESS_NOISE_SURE;
+    if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA) {
+        level->confidence = level->uneven ? TESS_NOISE_ROUGH : TESS_NOISE_SURE;
+        sketch->encoded.confidence = TESS_NOISE_SURE;
+    }
 }
 
 /* Estimates again without a pattern of 2 x 2 samples, and takes that level if it is much lower. */
@@ -224,6 +226,7 @@ static void doubt_pattern(const tess_noise *noise, int channel, tess_noise_level
     *sketch = parts;
     level->mosaic = true;
     level->confidence = level->confidence == TESS_NOISE_SURE ? TESS_NOISE_ROUGH : level->confidence;
+    sketch->tried = false;
 }
 
 void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
@@ -235,7 +238,7 @@ void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_leve
     /* Less than a step of float32 is no noise, but comes from rounding in the transform. */
     const float most = fmaxf(fabsf(noise->least[channel].value), fabsf(noise->largest[channel].value));
     if (level->sigma < (double)FLT_EPSILON * (double)most)
-        level->sigma = level->read = level->gain = sketch->sigma = 0;
+        level->sigma = level->read = level->gain = sketch->sigma = 0, sketch->tried = false;
 }
 
 void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
@@ -243,9 +246,10 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
     memset(result, 0, sizeof *result);
     if (noise->slices)
         tess_noise_end_volume(noise, result);
-    tess_noise_sketch sketch;
+    tess_noise_sketch sketches[TESS_NOISE_CHANNELS] = {{.count = 0}};
     for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
-        tess_noise_find_level(noise, c, &result->channel[c], &sketch);
+        tess_noise_find_level(noise, c, &result->channel[c], &sketches[c]);
+    tess_noise_choose_law(result->channel, sketches, TESS_NOISE_CHANNELS);
     double sum = 0;
     int known = 0;
     for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {

@@ -1,5 +1,5 @@
-/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c and
- * noise_depth.c. */
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
+ * noise_encoded.c, noise_share.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -62,6 +62,10 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
 /* True when photons are possible and their level is so different that `other` is uncertain. */
 bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
 
+/* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
+double tess_noise_cost(const tess_noise_part *part, double variance);
+/* The least cost of white noise that is clipped by `clip`, which may be NULL. */
+double tess_noise_white_cost(const tess_noise_clip *clip, const tess_noise_part *parts, int count);
 /* The largest number of parts that are fitted together: of the slices near one. */
 enum { TESS_NOISE_NEAR = 8, TESS_NOISE_FITTED = (2 * TESS_NOISE_NEAR + 1) * TESS_NOISE_PARTS };
 /* Writes the parts that are not near the lower limit and returns their number. */
@@ -78,7 +82,20 @@ typedef struct tess_noise_sketch {
     bool clipped;
     double low, high, least; /* limits, if clipped; the least sample */
     double sigma;            /* of the image by itself */
+    bool tried;              /* whether the law of an encoded photograph was fitted: */
+    double evidence;         /* that it is right, rather than the level; a difference of chi squares */
+    tess_noise_level encoded;
 } tess_noise_sketch;
+/* Fits photon and read noise that was encoded in sRGB (noise_encoded.c), as an alternative to `level`. */
+void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                            const tess_noise_level *level, tess_noise_sketch *sketch);
+/* Decides between the levels of the channels and their alternatives. */
+void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels);
+/* The value of this point of a curve. */
+double tess_noise_knot(int k);
+double tess_noise_encoded_at(const tess_noise_level *level, double value);
+/* Over the patches of an image. */
+double tess_noise_mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level);
 /* Replaces the level of a slice by one that it shares with slices near it, if its own is rough and agrees. */
 void tess_noise_share(const tess_noise *noise, int64_t slice, int channel, tess_noise_level *level);
 

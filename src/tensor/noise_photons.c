@@ -13,8 +13,7 @@ enum { NEEDED = 5 };                          /* calm parts: texture often grows
 static const double enough = 6, against = -8; /* difference of the costs, as of chi squares */
 static const double alike = 0.12;             /* relative difference of levels */
 
-/* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
-static double cost_of(const tess_noise_part *part, double variance)
+double tess_noise_cost(const tess_noise_part *part, double variance)
 {
     const double off = (part->variance - variance) / (part->error * variance), scale = off > 0 ? 2 : 4;
     return scale * scale * log1p(off * off / (scale * scale)) + 2 * log(variance);
@@ -42,7 +41,7 @@ static double cost_at(const model *m, double log_level)
 {
     double sum = 0;
     for (int i = 0; i < m->count; i++)
-        sum += cost_of(&m->parts[i], variance_at(m, exp(log_level), m->parts[i].mean));
+        sum += tess_noise_cost(&m->parts[i], variance_at(m, exp(log_level), m->parts[i].mean));
     return sum;
 }
 
@@ -75,6 +74,14 @@ static double fit(const model *m, double *cost)
     return exp((from + to) / 2);
 }
 
+double tess_noise_white_cost(const tess_noise_clip *clip, const tess_noise_part *parts, int count)
+{
+    const model white = {.parts = parts, .count = count, .clip = clip};
+    double cost;
+    fit(&white, &cost);
+    return cost;
+}
+
 static int take_calm(const tess_noise_part *from, int count, bool far, tess_noise_part *to)
 {
     int taken = 0;
@@ -90,8 +97,8 @@ static bool line_is_better(const model *photons, double gain, const tess_noise_l
     double sum = 0;
     for (int i = 0; i < photons->count; i++) {
         const tess_noise_part *part = &photons->parts[i];
-        sum += cost_of(part, variance_at(photons, gain, part->mean)) -
-               cost_of(part, fmax(line->offset + line->slope * part->mean, photons->least));
+        sum += tess_noise_cost(part, variance_at(photons, gain, part->mean)) -
+               tess_noise_cost(part, fmax(line->offset + line->slope * part->mean, photons->least));
     }
     return line->slope > 0 && sum > enough;
 }

@@ -85,7 +85,7 @@ static tess_noise_line fit_line(const tess_noise_part *parts, int count, bool le
     return fit;
 }
 
-static double mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level)
+double tess_noise_mean_variance(const tess_noise *noise, int channel, const tess_noise_level *level)
 {
     const tess_noise_patch *patches = noise->patches + channel * noise->most;
     const int64_t count = noise->count[channel];
@@ -99,6 +99,8 @@ static double mean_variance(const tess_noise *noise, int channel, const tess_noi
 
 double tess_noise_at(const tess_noise_level *level, double value)
 {
+    if (level->encoded)
+        return tess_noise_encoded_at(level, value);
     return sqrt(level->read * level->read + level->gain * fmax(value - level->zero, 0));
 }
 
@@ -130,7 +132,7 @@ static void set_photons(const tess_noise *noise, int channel, const tess_noise_p
                         tess_noise_level *level)
 {
     level->read = 0, level->gain = photons->gain, level->zero = photons->zero;
-    level->sigma = sqrt(mean_variance(noise, channel, level));
+    level->sigma = sqrt(tess_noise_mean_variance(noise, channel, level));
 }
 
 tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count)
@@ -155,15 +157,16 @@ bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *part
     return true;
 }
 
-void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
-                           tess_noise_level *level, tess_noise_sketch *sketch)
+/* The law of the noise in the values as they are: of photons, of a line, or white. */
+static void find_plain(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                       const tess_noise_sketch *sketch, tess_noise_level *level)
 {
     tess_noise_part far[TESS_NOISE_PARTS];
     const double least = noise->least[channel].value;
-    const int all = sketch->count = ask_parts(noise, channel, clip, sketch->parts),
-              used = tess_noise_far_parts(sketch->parts, all, far);
+    const int used = tess_noise_far_parts(sketch->parts, sketch->count, far);
     const tess_noise_line fit = tess_noise_fit_line(far, used);
-    const tess_noise_photons photons = tess_noise_try_photons(least, clip, sketch->parts, all, &fit);
+    const tess_noise_photons photons =
+        tess_noise_try_photons(least, clip, sketch->parts, sketch->count, &fit);
     if (photons.found) {
         set_photons(noise, channel, &photons, level);
         return;
@@ -171,7 +174,7 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
     if (used == 0)
         return;
     if (tess_noise_set_line(&fit, far, used, least, level)) {
-        level->sigma = sqrt(mean_variance(noise, channel, level));
+        level->sigma = sqrt(tess_noise_mean_variance(noise, channel, level));
         level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
         return;
     }
@@ -179,4 +182,12 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
     tess_noise_level other = *level;
     set_photons(noise, channel, &photons, &other);
     level->uneven = level->uneven || tess_noise_photons_differ(&photons, other.sigma, level->sigma);
+}
+
+void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                           tess_noise_level *level, tess_noise_sketch *sketch)
+{
+    sketch->count = ask_parts(noise, channel, clip, sketch->parts);
+    find_plain(noise, channel, clip, sketch, level);
+    tess_noise_try_encoded(noise, channel, clip, level, sketch);
 }

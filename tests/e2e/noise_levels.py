@@ -55,6 +55,23 @@ white = np.float32(clean + 0.05 * random.standard_normal(clean.shape))
 _, entry, _ = denoise(white, "--range", "0,1")
 bench.check("gain" not in entry["noise"][0] and entry.get("levels") == "one", "white noise has one level")
 
+# --- photographs as cameras write them: photons and read noise, encoded in sRGB in 8 bits: strongest in the dark ------
+
+photograph = np.stack([clean ** 1.5, 0.9 * clean, 1 - clean], -1)
+light = np.where(photograph <= 0.04045, photograph / 12.92, ((photograph + 0.055) / 1.055) ** 2.4)
+seen = np.clip((random.poisson(light * 150) + random.normal(0, 2, light.shape)) / 150, 0, 1)
+encoded = np.rint(255 * np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)).astype(np.uint8)
+rms = np.sqrt(np.mean((encoded / 255 - photograph) ** 2))
+mapped, entry, _ = denoise(encoded)
+level = entry["noise"][0]
+bench.check(abs(entry["sigma"] / rms - 1) < 0.1 and entry.get("levels") == "by brightness", f"noise of {rms:.4f} in an encoded photograph is estimated as {entry['sigma']:.4f}, {entry.get('levels')}")
+bench.check(level.get("dark", 0) > 1.5 * level.get("bright", 1), f"which is stronger in the dark: {level}")
+one, _, _ = denoise(encoded, "--sigma", rms)
+bench.check(db(mapped / 255, photograph) > db(one / 255, photograph) - 0.2, f"so that it is denoised as well as with the right level given: {db(mapped / 255, photograph):.2f} and {db(one / 255, photograph):.2f} dB")
+tiled, _, _ = denoise(encoded, "--tile", "64", "--precision", "fp32", "--halo", "exact")
+whole, _, _ = denoise(encoded, "--tile", "whole", "--precision", "fp32")
+bench.check(np.array_equal(tiled, whole), "the levels of an encoded photograph do not depend on tiles")
+
 # --- channels -----------------------------------------------------------------------------------------------------
 
 colour = np.stack([clean, 0.9 * clean, 1 - clean], -1)

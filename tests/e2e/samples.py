@@ -392,6 +392,17 @@ def check_counts(t):
     t.check(np.array_equal(np.load(t.path("out.npy")), first), "tiles give the same bits")
     floats, _ = t.run(counts[-1].astype(np.float32), sigma=None)
     t.check(floats is not None and np.abs(floats.sum() / counts[-1].sum() - 1) < 0.05, "floats keep them, too")
+    # the same above an offset, and of means of frames, whose noise is less than a step
+    smooth = 0.2 + 1.2 * blob
+    for what, kind, offset, gain, read in (("counts above an offset", np.uint16, 100, 1, 0), ("two electrons a step", np.uint16, 100, 0.5, 1),
+                                           ("dim 8 bits", np.uint8, 3, 1, 0.2), ("negative ones", np.int16, -50, 1, 0)):
+        array = np.rint(gain * (rng.poisson(smooth / gain) + rng.normal(0, read, smooth.shape)) + offset).astype(kind)
+        result, entry = t.run(array, sigma=None)
+        kept = result is not None and (result - float(offset)).sum() / (array - float(offset)).sum()
+        t.check(abs(kept - 1) < 0.05 and entry.get("dithered") is True, f"{what}: the light is kept: {kept:.3f}, dithered {entry.get('dithered')}")
+    plain = np.rint(100 + 20 * blob + rng.normal(0, 0.7, blob.shape)).astype(np.uint8)
+    _, entry = t.run(plain, sigma=None)
+    t.check("dithered" not in entry, "an image with little noise and many steps is not dithered")
     # where samples have many steps nothing is dithered unasked, but on request
     bright = rng.poisson(20 * rates + 30).astype(np.uint16)[-1]
     plain, entry = t.run(bright, sigma=None)

@@ -81,7 +81,7 @@ static void test_white(void)
     add_noise(values, SIDE * SIDE, 0.04, 0, 2);
     const tess_noise_result result = estimate(&shape, values);
     check_near("white noise", result.sigma, 0.04, 0.1);
-    CHECK(result.channel[0].gain == 0 && result.confidence == TESS_NOISE_SURE);
+    CHECK(result.channel[0].gain == 0 && !result.channel[0].encoded && result.confidence == TESS_NOISE_SURE);
     free(values);
 }
 
@@ -124,6 +124,37 @@ static void test_few_photons(int64_t side, double peak)
     check_near("few photons", result.sigma, sqrt(mean / peak), 0.1);
     check_near("gain of few photons", result.channel[0].gain, 1 / peak, 0.2);
     free(picture), free(values), free(normal);
+}
+
+static double encode(double light)
+{
+    return light <= 0.0031308 ? 12.92 * fmax(light, 0) : 1.055 * pow(fmin(light, 1), 1 / 2.4) - 0.055;
+}
+
+/* Photons and read noise of a camera that writes 8 bits in sRGB: strongest in the dark. */
+static void test_encoded(double photons, double read, uint32_t item)
+{
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .channels = 1};
+    float *values = room(SIDE * SIDE * sizeof *values), *normal = room(SIDE * SIDE * sizeof *normal);
+    double mean, square = 0, dark = 0, darkest = 0;
+    draw(values, &mean);
+    tess_rng_normal((tess_rng_key){13, item, 0}, 0, SIDE * SIDE, normal);
+    for (int64_t i = 0; i < SIDE * SIDE; i++) {
+        const double clean = (double)values[i],
+                     light = clean < 0.04045 ? clean / 12.92 : pow((clean + 0.055) / 1.055, 2.4),
+                     noise = (double)normal[i] * sqrt(light * photons + read * read) / photons;
+        values[i] = (float)(rint(255 * encode(light + noise)) / 255);
+        const double off = (double)values[i] - clean;
+        square += off * off / (SIDE * SIDE);
+        if (fabs(clean - 0.15) < 0.03)
+            dark += off * off, darkest++;
+    }
+    const tess_noise_result result = estimate(&shape, values);
+    const tess_noise_level *level = &result.channel[0];
+    CHECK(level->encoded && result.confidence == TESS_NOISE_SURE);
+    check_near("encoded noise", result.sigma, sqrt(square), 0.1);
+    check_near("encoded noise in the dark", tess_noise_at(level, 0.15), sqrt(dark / darkest), 0.15);
+    free(values), free(normal);
 }
 
 /* Each slice of a volume has the level that it has as an image, or about that if it is rough: small slices share their
@@ -265,6 +296,8 @@ int main(void)
     test_photon_slices(6, 0.5, 1);
     test_photon_slices(6, 0.5, 10);
     test_white();
+    test_encoded(1000, 4, 1);
+    test_encoded(150, 2, 2);
     test_units();
     test_slices(72, 6, rising);
     test_slices(72, 40, rising);

@@ -35,7 +35,9 @@ typedef struct tess_denoise_look {
     int64_t holes, found;    /* samples without and with a value, alpha excluded */
     tess_noise_result noise; /* if it was requested */
     double rounding; /* largest share of a slice's light that rounding adds or takes; 0: floats, or below 0 */
-    bool pattern;    /* that is stronger than the image varies, so that it is no noise */
+    double
+        coarseness; /* errors of rounding, relative to what varies in the image (look/rounding.h); 0: floats */
+    bool pattern;   /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;
 
@@ -228,8 +230,8 @@ typedef struct tess_sample_words {
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
 /* Whether samples are written as another integer type, or with another maximum, and so have other numbers. */
 bool tess_denoise_rescales(const tess_denoise_file *file);
-/* Whether its samples get a dither before they are rounded: because that is asked for, or because counts of few photons
- * would lose their light. */
+/* Whether its samples get a dither before they are rounded: because that is asked for, or because the noise
+ * carries what lies between whole numbers, so that counts of few photons would lose their light. */
 bool tess_denoise_dithers(const tess_denoise_settings *settings, const tess_denoise_file *file);
 /* The sample of a value of the look; integers without a fraction. */
 double tess_denoise_sample_of(const tess_denoise_file *file, double value);

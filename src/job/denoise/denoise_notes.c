@@ -41,9 +41,11 @@ static void report_output(const tess_denoise_settings *settings, const tess_deno
     if (file->dithers && !settings->dither)
         tess_note(
             &settings->common, TESS_NOTE_WARNING,
-            "%s: few counts: rounding the restored samples would change their sum by about %.3g %%%s, so "
-            "they are dithered, which adds noise; convert the input to float32 to avoid both",
-            file->output, 100 * file->look.rounding, in->depth ? " in some slice" : "");
+            "%s: what lies between whole numbers is only in the noise: rounding the restored samples would "
+            "err by %.2g of their deviation, and change their sum by about %.3g %%%s, so they are dithered, "
+            "which adds noise; convert the input to float32 to avoid both",
+            file->output, file->look.coarseness, 100 * file->look.rounding,
+            in->depth ? " in some slice" : "");
 }
 
 static void report_truth(const tess_denoise_settings *settings, const tess_denoise_file *file)

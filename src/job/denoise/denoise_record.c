@@ -157,7 +157,7 @@ static void add_quality(tess_json **record, const tess_denoise_job *job)
 }
 
 /* Adds the estimated noise of each channel; if the variance grows with the value it is read^2 + gain * (value -
- * zero). */
+ * zero). Of an encoded photograph: the levels at three values. */
 static void add_noise(tess_json **entry, const tess_denoise_file *file)
 {
     static const char *const sure[] = {"unknown", "rough", "sure"};
@@ -176,6 +176,11 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
             tess_json_set_double(&one, "read", level->read * scale);
             tess_json_set_double(&one, "gain", level->gain * scale);
             tess_json_set_double(&one, "zero", level->zero * scale + shift);
+        }
+        if (level->encoded) {
+            tess_json_set_double(&one, "dark", tess_noise_at(level, 0.1) * scale);
+            tess_json_set_double(&one, "middle", tess_noise_at(level, 0.5) * scale);
+            tess_json_set_double(&one, "bright", tess_noise_at(level, 0.9) * scale);
         }
         tess_json_append(&channels, one);
     }

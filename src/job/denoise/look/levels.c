@@ -1,6 +1,6 @@
 /* Converts the estimated noise to the network's input: one level, or a level for each pixel if one would be wrong.
  * Photon noise gets a level from the brightness around the pixel, which on photographs is 0.8 to 5.1 dB better than
- * the root mean square. The slices of a volume have their own levels. A network has one level for all
+ * the root mean square in linear light, and 0.1 to 0.7 dB where they are encoded in sRGB. The slices of a volume have their own levels. A network has one level for all
  * colours: if their noise differs much, the quietest colour would lose detail, so each is denoised separately. */
 #include <math.h>
 #include <string.h>
@@ -157,11 +157,11 @@ static void choose_levels(tess_denoise_file *file)
     const tess_noise_result *noise = &file->look.noise;
     const tess_model_net *model = &file->model->model;
     const int64_t colours = tess_denoise_colours(&file->info);
-    bool gain = false; /* in a volume: in some slice */
+    bool varies = false; /* in a volume: in some slice */
     for (int64_t c = 0; c < colours && c < TESS_NOISE_CHANNELS; c++)
-        gain = gain || noise->channel[c].gain > 0;
+        varies = varies || noise->channel[c].gain > 0 || noise->channel[c].encoded;
     file->levels = TESS_LEVELS_ONE;
-    if (!model->volume && gain && model->channels == colours)
+    if (!model->volume && varies && model->channels == colours)
         file->levels = TESS_LEVELS_BY_BRIGHTNESS;
     else if (!model->volume && noise->slices)
         file->levels = TESS_LEVELS_BY_SLICE;
@@ -210,8 +210,9 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
         tess_note(&s->common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
                   "%s: sigma %.4g = %.3g/255, estimated%s%s", file->input, file->sigma, 255 * file->sigma,
                   file->levels != TESS_LEVELS_BY_BRIGHTNESS ? ""
-                  : noise->slices ? ", growing with the brightness, in each slice by its own gain"
-                                  : ", growing with the brightness",
+                  : noise->slices                           ? ", by brightness, in each slice by its own gain"
+                  : noise->channel[0].encoded               ? ", by brightness, as in an encoded photograph"
+                                                            : ", growing with the brightness",
                   rough ? why_rough(file) : "");
 }
 

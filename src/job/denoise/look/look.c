@@ -251,6 +251,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     }
     look->mean = l->sum / (double)l->found;
     look->rounding = l->unit.low + look->low * (l->unit.high - l->unit.low) >= 0 ? l->rounding.most : 0;
+    look->coarseness = l->rounding.coarsest;
     doubt_noise(l, look);
     find_outliers(l, look);
     return TESS_OK;

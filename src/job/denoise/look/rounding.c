@@ -30,9 +30,22 @@ static void end_blocks(tess_rounding *r)
         const double count = (double)r->counts[i], mean = r->counts[i] ? r->sums[i] / count : 0;
         r->light += r->sums[i];
         r->change += (rint(mean) - mean) * count;
+        r->pixels += count, r->sum += count * mean, r->squares += count * mean * mean;
+        r->errors += count * (rint(mean) - mean) * (rint(mean) - mean);
         r->sums[i] = 0;
         r->counts[i] = 0;
     }
+}
+
+static void end_slice(tess_rounding *r)
+{
+    const double mean = r->pixels > 0 ? r->sum / r->pixels : 0, variance = r->squares - mean * r->sum;
+    if (r->light > 0)
+        r->most = fmax(r->most, fabs(r->change) / r->light);
+    if (r->errors > 0 && variance > 0)
+        r->coarsest = fmax(r->coarsest, sqrt(r->errors / variance));
+    r->light = r->change = r->pixels = r->sum = r->squares = r->errors = 0;
+    r->row = 0;
 }
 
 void tess_rounding_row(tess_rounding *r, const float *values)
@@ -48,10 +61,6 @@ void tess_rounding_row(tess_rounding *r, const float *values)
     r->row++;
     if (r->row % BLOCK == 0 || r->row == r->height)
         end_blocks(r);
-    if (r->row < r->height)
-        return;
-    if (r->light > 0)
-        r->most = fmax(r->most, fabs(r->change) / r->light);
-    r->light = r->change = 0;
-    r->row = 0;
+    if (r->row == r->height)
+        end_slice(r);
 }

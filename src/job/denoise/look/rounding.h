@@ -1,7 +1,8 @@
 /* rounding.h: foretells how much of an image's light is lost when the restored samples are rounded.
  *
  * Counts of few photons are whole numbers, but the rates behind them are not: a rate of 0.1 is counted as 0 or 1, and
- * restored as 0.1, which would be rounded to 0 everywhere. The means of blocks of pixels stand for the restored image. */
+ * restored as 0.1, which would be rounded to 0 everywhere. The same holds above an offset, and for means of frames: what
+ * lies between whole numbers is only in the noise. The means of blocks of pixels stand for the restored image. */
 #ifndef TESS_JOB_DENOISE_LOOK_ROUNDING_H
 #define TESS_JOB_DENOISE_LOOK_ROUNDING_H
 
@@ -17,6 +18,9 @@ typedef struct tess_rounding {
     int64_t row;          /* in the slice */
     double light, change; /* of the slice: the sum of its samples, and what rounding adds to it */
     double most;          /* largest change / light of a slice */
+    double pixels, sum, squares,
+        errors;      /* of the slice's blocks: means, their squares, those of rounding errors */
+    double coarsest; /* largest ratio, of a slice, of the errors of rounding to the deviation of the means */
 } tess_rounding;
 
 /* Release also after a failure. */

@@ -41,7 +41,8 @@ static void limit_to_maximum(const tess_image_info *out, tess_scale scale, float
  * of the light, samples are dithered unasked; photographs are bright enough. */
 bool tess_denoise_dithers(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
-    static const double MUCH = 0.01, PART = 0.25;
+    static const double MUCH = 0.01, PART = 0.25;   /* of the light; of the variance of counts */
+    static const double COARSE = 0.4, LITTLE = 1.5; /* steps, of what varies; noise, in steps */
     const tess_denoise_look *look = &file->look;
     const tess_image_info *info = &file->info;
     const double span = look->unit.high - look->unit.low, mean = look->unit.low + look->mean * span,
@@ -49,8 +50,9 @@ bool tess_denoise_dithers(const tess_denoise_settings *settings, const tess_deno
     if (!is_integer(file->out_info.dtype) || settings->dither)
         return is_integer(file->out_info.dtype);
     const bool photograph = info->dtype == TESS_U8 && tess_denoise_colours(info) == 3,
-               counts = file->sigma > 0 && sigma * sigma >= PART * mean;
-    return look->rounding > MUCH && counts && !photograph && !tess_denoise_rescales(file);
+               counts = look->rounding > MUCH && sigma * sigma >= PART * mean,
+               coarse = look->coarseness > COARSE && sigma < LITTLE;
+    return file->sigma > 0 && (counts || coarse) && !photograph && !tess_denoise_rescales(file);
 }
 
 /* Adds uniform noise of one output step, by the position of the sample, so that rounding errors do not follow the
