@@ -147,7 +147,8 @@ result = bench.run("report", many, "-o", folder / "page.html", watch=True)
 facts = data_of(folder / "page.html")["files"][0]
 check(result.status == 0 and facts["lines"] == 400000 and 3000 < facts["kept"] < 100000 and facts["stride"] > 1 and f"one of {facts['stride']} is shown" in result.err,
       f"{many.stat().st_size >> 20} MiB of lines are thinned, and that is told: {facts}")
-check((folder / "page.html").stat().st_size < 3 << 20 and result.peak < 64 << 20, f"the page stays small ({(folder / 'page.html').stat().st_size}), and so does the memory ({result.peak})")
+sanitized = b"__asan_init" in pathlib.Path(bench.program).read_bytes()  # takes memory of its own
+check((folder / "page.html").stat().st_size < 3 << 20 and (sanitized or result.peak < 64 << 20), f"the page stays small ({(folder / 'page.html').stat().st_size}), and so does the memory ({result.peak})")
 for name, line in (("tiny", "{}"), ("marks", json.dumps({"a": "<>&" * 60}))):
     many.write_text((line + "\n") * 100000)
     result = bench.run("report", many, "-o", folder / "page.html", "--quiet")
