@@ -149,6 +149,7 @@ static tess_status calibrate(tess_engine *engine, const tess_json *models, tess_
     TESS_TRY(tess_calibrate_operators(engine, error));
     TESS_TRY(tess_machine_measure_bus(engine->rates, error));
     TESS_TRY(tess_machine_measure_fresh(engine->rates, error));
+    tess_rates_set(engine->rates, TESS_COST_OPEN, engine->choice.open_seconds, 1e-18);
     tess_machine_remember(engine->rates);
     return tess_rates_save(engine->rates, error);
 }

@@ -270,6 +270,8 @@ void tess_choice_learn(tess_engine *engine, const tess_choice_run *run)
     const double before = tess_rates_cost(engine->rates, name).overhead;
     if (run->calibrated)
         tess_rates_set(engine->rates, name, fmax(rest, 1e-4), 1e-18);
+    /* Not when it is opened: a plan and the run after it would predict with different times. */
+    tess_rates_set(engine->rates, TESS_COST_OPEN, engine->choice.open_seconds, 1e-18);
     (void)!tess_machine_measure_bus(engine->rates, NULL);
     (void)!tess_machine_measure_fresh(engine->rates, NULL);
     tess_machine_remember(engine->rates);

@@ -94,9 +94,7 @@ static tess_status use_device(tess_engine *engine, tess_device *device, const te
     engine->dtype = precision.dtype;
     engine->tf32 = precision.tf32;
     engine->precision = precision.name;
-    TESS_TRY(tess_rates_open(device, &engine->rates, error));
-    tess_rates_set(engine->rates, TESS_COST_OPEN, engine->choice.open_seconds, 1e-18);
-    return TESS_OK;
+    return tess_rates_open(device, &engine->rates, error);
 }
 
 tess_status tess_engine_open(tess_engine *engine, tess_memory *memory, const tess_common *common,
