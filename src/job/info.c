@@ -82,7 +82,8 @@ static tess_json *devices_of(const tess_engine *engine)
     add_device(&devices, engine->device->kind, &engine->facts);
     for (const tess_driver *const *driver = tess_device_drivers(); *driver; driver++) {
         tess_device *other = NULL;
-        const tess_device_options options = {.threads = tess_pool_threads(engine->host)};
+        const tess_device_options options = {.threads = tess_pool_threads(engine->host),
+                                             .memory = engine->device->counter};
         if (strcmp((*driver)->kind, engine->device->kind) == 0 ||
             (*driver)->open(&options, &other, NULL) != TESS_OK)
             continue;

@@ -339,6 +339,8 @@ def check_samples(bench):
 def main():
     bench = Bench(sys.argv[1])
     context = find_card(bench)
+    devices = [d["kind"] for d in (bench.record("info") or {"info": {"devices": []}})["info"]["devices"]]
+    bench.check(not REAL or devices == ["cuda", "cpu"], f"info lists the card, then the CPU: {devices}")
     wide = bench.path("wide.safetensors")
     small, facts = read_safetensors(SMALL)
     write_safetensors(wide, widen(small), facts)
