@@ -124,6 +124,20 @@ bench.check(np.array_equal(np.load(bench.path("out.npy")), first[..., None]), "(
 result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(operator="blur", kernel="counted.npy", measurement=save("constant.npy", np.full((40, 50), 0.5, np.float32))), "--iterations", 1)
 bench.check(result.status == 0 and "all its values are equal" in result.err, f"a constant picture is called so: {result.err.strip()}")
 
+# --- without noise, and said so: not worse than the level that is estimated -------------------------------------------
+
+disc = np.hypot(*np.mgrid[-5:6, -5:6]) < 4.7
+wide = scene(height + 10, width + 10)
+inside = wide[5:-5, 5:-5]
+save("sharp.npy", np.float32(blurred(wide, disc / disc.sum())))
+save("disc.npy", disc / disc.sum())
+errors = {}
+for level in (None, 0, 0.0003):
+    out = bench.path("sharp-out.npy")
+    bench.record("reconstruct", out, "--problem", problem(operator="blur", measurement="sharp.npy", kernel="disc.npy", noise=level))
+    errors[level] = math.sqrt(np.mean((np.load(out) - inside) ** 2))
+bench.check(max(errors[0], errors[0.0003]) < 1.02 * errors[None], f"errors with noise not given, 0 and 0.0003: {errors}")
+
 # --- what is wrong is refused ----------------------------------------------------------------------------------------
 
 kept = bench.path("kept.npy")

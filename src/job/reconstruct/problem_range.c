@@ -257,8 +257,9 @@ tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, c
                                      tess_error *error)
 {
     ending e = {.high = (float)(0.99999 * p->high)};
-    if (p->physics == TESS_PHYSICS_BLUR || p->range_from != TESS_RANGE_FROM_DATA)
+    if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
+    const bool blur = p->physics == TESS_PHYSICS_BLUR;
     const int64_t count = tess_workspace_values(&w->op->image);
     TESS_TRY(tess_share_keep(
         w->op->share, tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error), error));
@@ -267,7 +268,8 @@ tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, c
     if (at_end > MANY_PIXELS && at_end > AT_END * (double)tess_workspace_all_values(w))
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: %lld values of the result are cut off at %.4g, the end of the estimated range; if the "
-                  "object may be denser, give \"range\": [0, largest value]",
-                  p->measurement, (long long)at_end, p->unit);
+                  "%s, give \"range\": [0, largest value]",
+                  p->measurement, (long long)at_end, p->offset + p->unit,
+                  blur ? "sharp picture may be brighter" : "object may be denser");
     return TESS_OK;
 }

@@ -113,6 +113,7 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
     tess_outcome *outcome = s->outcome;
     const double most = s->max_seconds; /* the time of the start counts; at least one iteration is done */
     const tess_mem_usage peak = outcome->result.peak;
+    const double noise = tess_recipe_held_noise(recipe, s->judge->problem);
     const tess_pnp_settings settings = {.iterations = recipe->iterations,
                                         .max_seconds = most > 0 ? fmax(most - outcome->seconds, 1e-9) : 0,
                                         .tolerance = s->tolerance,
@@ -124,7 +125,7 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
                                         .last_sigma = recipe->last_sigma,
                                         .relax = recipe->relax,
                                         .inner = recipe->inner,
-                                        .weight = WEIGHT * recipe->noise * recipe->noise,
+                                        .weight = WEIGHT * noise * noise,
                                         .low = s->judge->problem->low,
                                         .high = s->judge->problem->high,
                                         .denoise = tess_prior_denoise,

@@ -164,6 +164,16 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
     return TESS_OK;
 }
 
+/* With an unknown boundary, the fewer steps there are, the less the border's pixels are solved for, and what is wrong
+ * there spreads when the data weigh much. 0.0025 of the range is the best level for 6 steps over seven kernels and two
+ * pictures without noise: 27 to 40 dB, against 8 to 26 dB with the true level 0; with 20 steps it is half of that. */
+double tess_recipe_held_noise(const tess_recipe *recipe, const tess_problem *problem)
+{
+    const bool few = problem->physics == TESS_PHYSICS_BLUR && problem->unknown && recipe->inner > 0;
+    return few ? fmax(recipe->noise, 0.0025 * problem->high * sqrt(6.0 / (double)recipe->inner))
+               : recipe->noise;
+}
+
 static bool sensible(double value, double most)
 {
     return !isnan(value) && value <= most;

@@ -45,5 +45,7 @@ tess_status tess_reconstruct_check(const tess_reconstruct_settings *settings,
 /* Takes the preset for the problem, then applies the settings. */
 tess_status tess_recipe_of(const tess_reconstruct_settings *settings, const tess_problem *problem,
                            tess_recipe *recipe, tess_error *error) TESS_MUST_CHECK;
+/* The noise that the weight of the data comes from: the recipe's, or more where its few inner steps need that. */
+double tess_recipe_held_noise(const tess_recipe *recipe, const tess_problem *problem);
 
 #endif
