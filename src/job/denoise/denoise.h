@@ -78,6 +78,7 @@ typedef struct tess_denoise_file {
     double seconds;
     double psnr, ssim;    /* NaN: not measured */
     double cut_off;       /* share of the samples outside `shown`, if that matters */
+    double held_back;     /* share of the pixels with less of the result: run/trust.c */
     double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */
@@ -203,6 +204,8 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
  * bundled model for gray images replaces the model. */
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Whether noise was found that is so weak that the errors of a network which the job itself chose count: run/trust.c. */
+bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file);
 /* The noise levels of a slice on the network's scale; those of the file, if it has one level for all. */
 typedef struct tess_denoise_sigmas {
     double all, channel[TESS_NOISE_CHANNELS];

@@ -125,12 +125,24 @@ static void report_cut_off(const tess_denoise_settings *settings, const tess_den
         tess_denoise_words(file, fmax(high, shown->high)).text);
 }
 
+static void report_held_back(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    static const double A_PART = 0.05;
+    if (file->done && file->held_back > A_PART)
+        tess_note(
+            &settings->common, TESS_NOTE_WARNING,
+            "%s: in %.0f %% of the image the network changes more than its weak noise explains; the input is "
+            "blended in there; `model` names a network whose result is taken as it is",
+            file->output, 100 * file->held_back);
+}
+
 void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
     if (file->look.holes > 0 && file->done && tess_denoise_rescales(file))
         tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %lld hole(s) are 0 there", file->output,
                   (long long)file->look.holes);
     report_cut_off(settings, file);
+    report_held_back(settings, file);
     if (file->lost[0])
         tess_note(&settings->common, TESS_NOTE_WARNING, "%s: the output cannot hold the %s", file->output,
                   file->lost);

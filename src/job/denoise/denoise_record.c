@@ -220,6 +220,8 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
     }
     if (file->dithers)
         tess_json_set_bool(entry, "dithered", true);
+    if (file->done && file->held_back > 0)
+        tess_json_set_double(entry, "held_back", file->held_back);
     if (file->lost[0])
         tess_json_set_string(entry, "lost", file->lost);
     if (!file->scale_origin)

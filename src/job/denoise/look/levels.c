@@ -216,6 +216,14 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
                   rough ? why_rough(file) : "");
 }
 
+bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file)
+{
+    static const double WEAK =
+        8.0 / 255; /* stronger noise is worse than what the bundled networks do wrong */
+    return file->sigma_estimated && !settings->model && file->look.noise.confidence != TESS_NOISE_UNKNOWN &&
+           file->sigma > 0 && file->sigma <= WEAK;
+}
+
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error)
 {

@@ -203,15 +203,18 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
+    const bool weak = tess_denoise_is_weak(image->settings, image->file);
     double least = 1;
     for (int64_t c = 0; c < colours; c++)
         least = fmin(least, tess_prepared_strength(image, c));
-    if (least >= 1 && !map)
+    if (least >= 1 && !map && !weak)
         return;
     float *input = image->rows.blend;
     tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
                             image->rows.valid_again, input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
+    if (weak)
+        tess_prepared_hold_back(image, input, image->rows.draws_again, result);
     for (int64_t x = 0; x < image->file->info.width; x++) {
         const bool none = map && result[x * step + colours] == 0;
         for (int64_t c = 0; c < colours; c++) {

@@ -35,10 +35,11 @@ typedef struct tess_prepared_image {
     tess_holes holes;
     tess_local_mean local;
     tess_rng_key noise;
-    tess_denoise_sigmas sigmas; /* of the slice */
-    int64_t slice, source_row;  /* row counts include earlier slices */
-    int64_t read_row;           /* the next row of the file that the source reads */
-    int64_t written, cut_off;   /* restored samples, and those that the output's type clamps */
+    tess_denoise_sigmas sigmas;  /* of the slice */
+    int64_t slice, source_row;   /* row counts include earlier slices */
+    int64_t read_row;            /* the next row of the file that the source reads */
+    int64_t written, cut_off;    /* restored samples, and those that the output's type clamps */
+    int64_t compared, held_back; /* pixels looked at, and those that got less of the result: trust.c */
 } tess_prepared_image;
 
 /* Called before the first row of every slice. */
@@ -57,6 +58,9 @@ tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *res
 
 /* The share of the network's result in a channel: the strength, or 0 if the channel has no noise. */
 double tess_prepared_strength(const tess_prepared_image *image, int64_t channel);
+/* Where a row of the result differs from the input by more than the noise, blends the input in. `changes` has a place for
+ * each pixel. */
+void tess_prepared_hold_back(tess_prepared_image *image, const float *input, float *changes, float *result);
 /* The output's samples that mean 0 and 1. */
 tess_scale tess_denoise_out_scale(const tess_denoise_file *file);
 /* Converts the values of row y to rows.out: rounded, dithered if requested, with the holes and alpha of the input. */

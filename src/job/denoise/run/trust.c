@@ -1,0 +1,84 @@
+/* Weak noise: the network's own errors count.
+ *
+ * A good denoiser changes an image by less than its noise. Where a network changes a part of a row by more, it also
+ * changes the picture: a network that was trained on JPEG files smears sharp colours. With weak noise that costs more than
+ * the noise does. The mean of input and result with the least error then has the share (1 - c) * noise / change (both
+ * squared) of the result, where c is the part of the noise that the network leaves. One row at a time, so that tiles,
+ * threads and ranks do not matter. */
+#include <math.h>
+
+#include "base/checked.h"
+#include "job/denoise/run/prepared.h"
+
+enum { SAMPLES = 600 }; /* of a window: their mean square varies by 6 % */
+/* Squared change, relative to the noise; 1 where a smooth picture is restored perfectly. Up to the first the result is kept, from the second on shares are as above. */
+static const double FINE = 1.25, DOUBTFUL = 1.5;
+static const double REMOVED = 0.6;   /* 1 - c; of weak noise, where the network errs */
+static const double MUCH_LESS = 0.9; /* share of the result from which a sample does not count as held back */
+
+static double share_of(double change)
+{
+    const double least = REMOVED / DOUBTFUL;
+    return change <= FINE       ? 1
+           : change >= DOUBTFUL ? REMOVED / change
+                                : 1 - (1 - least) * (change - FINE) / (DOUBTFUL - FINE);
+}
+
+/* The squared change of a pixel, relative to the noise, summed over its channels; -1: nothing can be said. */
+static float change_of(const tess_prepared_image *image, const float *input, const float *result, double map)
+{
+    const int64_t colours = tess_denoise_colours(&image->file->info);
+    double sum = 0;
+    for (int64_t c = 0; c < colours; c++) {
+        const double own = c < TESS_NOISE_CHANNELS ? image->sigmas.channel[c] : 0,
+                     level = map > 0   ? map
+                             : own > 0 ? own
+                                       : image->sigmas.all,
+                     change = (double)result[c] - (double)input[c];
+        if (!(level > 0) || isnan(change))
+            return -1;
+        sum += change * change / (level * level);
+    }
+    return (float)(sum / (double)colours);
+}
+
+typedef struct sums {
+    double sum;
+    int64_t count;
+} sums;
+
+static void add(sums *to, float change, int sign)
+{
+    if (change < 0)
+        return;
+    to->sum += sign * (double)change;
+    to->count += sign;
+}
+
+void tess_prepared_hold_back(tess_prepared_image *image, const float *input, float *changes, float *result)
+{
+    const tess_denoise_file *file = image->file;
+    const int64_t colours = tess_denoise_colours(&file->info), width = file->info.width,
+                  step = tess_prepared_info(file).channels,
+                  window = tess_min_i64(width, SAMPLES / colours + 1);
+    const bool map = tess_denoise_has_map(file);
+    for (int64_t x = 0; x < width; x++)
+        changes[x] = change_of(image, input + x * colours, result + x * step,
+                               map ? (double)result[x * step + colours] : 0);
+    sums in = {0}; /* of the window, which stays inside the row */
+    for (int64_t x = 0; x < window; x++)
+        add(&in, changes[x], 1);
+    for (int64_t x = 0, first = 0; x < width; x++) {
+        for (; first < tess_min_i64(x - window / 2, width - window); first++) {
+            add(&in, changes[first + window], 1);
+            add(&in, changes[first], -1);
+        }
+        const double share = changes[x] >= 0 ? share_of(in.sum / (double)in.count) : 1;
+        image->held_back += share < MUCH_LESS;
+        for (int64_t c = 0; c < colours && share < 1; c++) {
+            const double sample = (double)input[x * colours + c];
+            result[x * step + c] = (float)(sample + share * ((double)result[x * step + c] - sample));
+        }
+    }
+    image->compared += width;
+}

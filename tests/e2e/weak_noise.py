@@ -1,0 +1,57 @@
+"""weak_noise.py PROGRAM: where a network changes a picture by more than its weak noise, the input is blended in.
+
+The bundled colour network smears sharp colours. With weak noise that would be worse than the noise."""
+import json
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(3)
+side = 160
+
+
+def colours():
+    """Flat areas to estimate the noise from, and squares whose three colours have edges at different places."""
+    y, x = np.mgrid[0:side, 0:side]
+    image = np.stack([0.3 + 0.2 * x / side, 0.5 - 0.1 * y / side, 0.4 + 0 * x], -1)
+    edges = random.random((side // 4 + 1, side // 4 + 1, 3)).repeat(4, 0).repeat(4, 1)
+    for c in range(3):
+        image[side - 48:, :, c] = edges[c:c + 48, c:c + side, c]
+    return image
+
+
+def smooth():
+    y, x = np.mgrid[0:side, 0:side] / side
+    return np.stack([0.5 + 0.3 * np.sin(3 * x + c) * np.cos(2 * y) for c in range(3)], -1)
+
+
+def psnr(a, b):
+    return -10 * np.log10(np.mean((a.astype(np.float64) - b) ** 2))
+
+
+def denoise(noisy, *args):
+    np.save(bench.path("noisy.npy"), noisy)
+    result = bench.run("denoise", bench.path("noisy.npy"), bench.path("out.npy"), "--json", bench.path("record.json"), *args)
+    bench.check(result.status == 0, f"runs: {result.err[:80]}")
+    return np.load(bench.path("out.npy")), json.loads(bench.path("record.json").read_text())["denoise"]["files"][0], result.err
+
+
+for level in (2, 4):
+    truth = colours()
+    noisy = np.float32(truth + level / 255 * random.standard_normal(truth.shape))
+    named, record, words = denoise(noisy, "--model", "drunet-color-small", "--range", "0,1")
+    bench.check("held_back" not in record and "blended" not in words, "a network that is named is taken as it is")
+    own, record, words = denoise(noisy, "--range", "0,1")
+    gains = [psnr(x, truth) - psnr(noisy, truth) for x in (named, own)]
+    bench.check(gains[0] < -1 and gains[1] > 0, f"level {level}: the network alone {gains[0]:.1f} dB, held back {gains[1]:.1f} dB")
+    bench.check(0.05 < record["held_back"] <= 1 and "blended in" in words, f"level {level}: {record['held_back']:.2f} held back, and said so")
+    tiled, _, _ = denoise(noisy, "--range", "0,1", "--tile", "64", "--halo", "exact")
+    bench.check(np.array_equal(own, tiled), "tiles give the same")
+truth = smooth()
+noisy = np.float32(truth + 3 / 255 * random.standard_normal(truth.shape))
+named = denoise(noisy, "--range", "0,1", "--model", "drunet-color-small")[0]
+own, record, words = denoise(noisy, "--range", "0,1")
+same = (own == named).all(-1).mean()
+bench.check(same > 0.95 and record.get("held_back", 0) < 0.05 and "blended" not in words, f"a smooth picture keeps {same:.3f} of its bits")
+bench.finish()
