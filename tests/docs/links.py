@@ -148,7 +148,7 @@ def problems_of(path):
     found = [problem_of_link(path, link) for link in links_of(text)]
     blocks = [body for language, body in FENCE.findall(text) if language.strip() in ("", "sh", "bash")]
     spans = [match[1] for match in re.findall(r"(`+)((?:(?!\n\n).)+?)\1", FENCE.sub("", text), re.S)]
-    blocks += [" ".join(span.split()) for span in spans if re.match(r"(tessera|mpirun|python3?|make|build/|tools/|[A-Z_]+=\S+) ?|\w+\.py ", span)]
+    blocks += [" ".join(span.split()) for span in spans if re.match(r"(tessera|mpirun|python3?|make|build/|bench/|tests/|tools/|[A-Z_]+=\S+) ?|\w+\.py ", span)]
     found += [problem_of(words) for block in blocks for words in commands_of(block)]
     return [each for each in found if each]
 
