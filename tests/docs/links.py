@@ -90,7 +90,7 @@ def problem_of_make(words):
 
 
 def problem_of(words):
-    while words and re.match(r"[A-Z_]+=", words[0]):
+    while words and re.match(r"[A-Z_]+=|\$$", words[0]):
         words = words[1:]
     if words and words[0] in LAUNCHERS:
         words = next((words[at:] for at, word in enumerate(words) if word.split("/")[-1] == "tessera"), [])
