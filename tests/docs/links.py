@@ -179,7 +179,7 @@ def check_itself():
 def main():
     check_itself()
     docs = sorted((ROOT / "docs").glob("*.md"))
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs, *sorted((ROOT / "models").glob("*.md"))]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs, *sorted(ROOT.glob("docs/*/*.md")), *sorted((ROOT / "models").glob("*.md"))]
     wrong = [f"{page.relative_to(ROOT)}: {problem}" for page in pages for problem in problems_of(page)]
     index, site = links_of((ROOT / "docs" / "index.md").read_text()), (ROOT / "mkdocs.yml").read_text()
     for page in docs:
