@@ -1,16 +1,21 @@
 # make demo    installs what is missing, builds, sharpens a picture that it draws and blurs itself
 # make check   installs, builds, runs all tests that need no GPU and take minutes at most
 # make check-gpu   the tests that need an NVIDIA card
+# make docs   the documentation as a site, with report pages; all links checked
 # make install   program, libraries, headers, models, manual below PREFIX (and DESTDIR); make deb   a Debian package
 PREFIX ?= /usr/local
 PRESET ?= cpu
 BUILD  ?= build
 DATA   ?= $(TESSERA_DATA)
 
-.PHONY: demo check check-long check-gpu check-sanitize check-thread build install deb packages format clean
+.PHONY: demo docs check check-long check-gpu check-sanitize check-thread build install deb packages format clean
 
 demo: build
 	@tools/demo $(BUILD)
+
+docs: build
+	@tools/install_packages docs
+	@tools/build_docs $(BUILD)
 
 build: packages
 	@cmake --preset $(PRESET) -B $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
