@@ -3,11 +3,11 @@
 
 const TIMELINES = [];
 const ROW = 15, GAP = 7, AXIS = 24;
-const KIND_COLOURS = { op: 0, write: 1, read: 2, upload: 3, exchange: 4, job: 5, launch: 6, batch: 7, loop: 8, download: 9, wait: 10, plan: 11, device: 12 };
-const KIND_WORDS = {
+const KIND_COLOURS = new Map(Object.entries({ op: 0, write: 1, read: 2, upload: 3, exchange: 4, job: 5, launch: 6, batch: 7, loop: 8, download: 9, wait: 10, plan: 11, device: 12 }));
+const KIND_WORDS = new Map(Object.entries({
   job: "the whole job", op: "a layer or an op of a solver", loop: "a helper thread's part of an op", batch: "a batch of windows, or a pass of training", read: "reading files", write: "writing files",
   upload: "samples to a device", download: "samples from a device", device: "measured by the device", launch: "handing work to a device", wait: "waiting for a device", exchange: "exchange with other ranks", plan: "measuring rates for the plan",
-};
+}));
 
 const seconds = (ns) => withUnit(ns / 1e9, "seconds");
 
@@ -27,7 +27,7 @@ class Timeline {
   constructor(data) {
     this.facts = at(data, "facts");
     this.length = Math.max(1, number(data, "facts.length") || 1);
-    this.kinds = list(data, "kinds").map((kind, i) => ({ name: text(kind, "name"), spans: number(kind, "spans"), colour: KIND_COLOURS[text(kind, "name")] ?? i % 13 }));
+    this.kinds = list(data, "kinds").map((kind, i) => ({ name: text(kind, "name"), spans: number(kind, "spans"), colour: KIND_COLOURS.get(text(kind, "name")) ?? i % 13 }));
     this.names = list(data, "names").map((name) => (isText(name) ? name : ""));
     this.totals = list(data, "totals").filter(Array.isArray);
     this.hidden = new Set();

@@ -33,7 +33,7 @@ function timelineLegend(line) {
   return line.kinds.map((kind, i) => {
     if (!kind.spans) return null;
     const mark = swatch({ kind: "shape" }, `var(--series-${kind.colour})`, "", true);
-    const button = make("button", { type: "button", class: "key", "data-kind": kind.name, "aria-pressed": "true", title: KIND_WORDS[kind.name] || null, on: { click: () => {
+    const button = make("button", { type: "button", class: "key", "data-kind": kind.name, "aria-pressed": "true", title: KIND_WORDS.get(kind.name), on: { click: () => {
       if (!line.hidden.delete(i)) line.hidden.add(i);
       button.setAttribute("aria-pressed", String(!line.hidden.has(i)));
       line.point(null);
