@@ -122,7 +122,7 @@ check(not (folder / "refused.html").exists(), "a refused page is not there")
 
 # --- much -----------------------------------------------------------------------------------------------------------------------
 
-many, count = folder / "many.json", 150000
+many, count = folder / "many.json", 80000
 with open(many, "w") as to:
     to.write('{"traceEvents":[\n')
     for i in range(count):

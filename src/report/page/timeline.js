@@ -36,7 +36,7 @@ class Timeline {
       const spans = spansOf(track, t, Math.max(1, this.kinds.length), this.names), levels = number(track, "levels") || 1;
       const rows = Array.from({ length: levels }, () => []);
       for (const span of spans) if (rows[span.level]) rows[span.level].push(span);
-      const made = { name: `${text(track, "about.process")} · ${text(track, "about.thread")}`, top, levels, spans, rows, longest: rows.map((row) => row.reduce((most, span) => Math.max(most, span.extent), 0)) };
+      const made = { name: `${text(track, "about.process")} · ${text(track, "about.thread")}`, thread: text(track, "about.thread"), top, levels, spans, rows, longest: rows.map((row) => row.reduce((most, span) => Math.max(most, span.extent), 0)) };
       top += levels * ROW + GAP;
       return made;
     });
@@ -169,7 +169,7 @@ class Timeline {
 
   drawTrack(to, shades, track, top) {
     to.fillStyle = shades.ink;
-    to.fillText(fitted(to, track.name, this.left - 10), 0, top + ROW / 2);
+    to.fillText(to.measureText(track.name).width <= this.left - 10 ? track.name : fitted(to, track.thread, this.left - 10), 0, top + ROW / 2);
     to.save();
     to.beginPath();
     to.rect(this.left, 0, this.width - this.left, top + track.levels * ROW + GAP);
