@@ -62,6 +62,12 @@ static tess_status keep(scan *s, tess_error *error)
     return TESS_OK;
 }
 
+static bool ends_word(int byte)
+{
+    return byte == ',' || byte == ']' || byte == '}' || byte == ':' || byte == ' ' || byte == '\t' ||
+           byte == '\r' || byte == '\n';
+}
+
 /* Goes behind a value, and keeps its text. Only brackets and strings are looked at: who needs the value parses it. */
 static tess_status take_value(scan *s, tess_error *error)
 {
@@ -71,7 +77,7 @@ static tess_status take_value(scan *s, tess_error *error)
     s->too_large = false;
     for (next_word(s); s->byte != EOF; next(s)) {
         const int byte = s->byte;
-        if (!string && depth == 0 && s->length > 0 && strchr(",]}: \t\r\n", byte) && byte)
+        if (!string && depth == 0 && s->length > 0 && ends_word(byte))
             return TESS_OK; /* behind a word or a number */
         TESS_TRY(keep(s, error));
         if (string) {
@@ -83,7 +89,7 @@ static tess_status take_value(scan *s, tess_error *error)
             depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
         if (depth < 0)
             return broken(s, "a bracket is closed that was not opened", error);
-        if (!string && depth == 0 && strchr("}]\"", byte) && byte) {
+        if (!string && depth == 0 && (byte == '}' || byte == ']' || byte == '"')) {
             next(s);
             return TESS_OK;
         }

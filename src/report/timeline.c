@@ -34,7 +34,9 @@ static void write_id(const tess_json *id, char to[64], double *order)
     if (tess_json_is_string(id)) {
         shorten(tess_json_as_string(id, ""), 32, text);
         snprintf(to, 64, "%s", text);
-    } else
+    } else if (tess_json_is_int(id))
+        snprintf(to, 64, "%lld", (long long)tess_json_as_int(id, 0));
+    else
         snprintf(to, 64, "%.17g", isnan(*order) ? 0 : *order);
 }
 

@@ -76,7 +76,7 @@ tess_status tess_timeline_read(tess_timeline *timeline, const char *path, tess_s
                                tess_error *error) TESS_MUST_CHECK;
 void tess_timeline_clear(tess_timeline *timeline);
 
-/* timeline_merge.c: doubles the resolution until at most `most` spans are left, or it is as long as the trace. */
+/* timeline_merge.c: raises the resolution until at most `most` spans are left, or it is as long as the trace. */
 void tess_timeline_merge(tess_timeline *timeline, int64_t most);
 /* Sorts by track, start and length, and gives each span its level: 0 is the outermost. `levels` has room for each span. */
 void tess_timeline_levels(tess_timeline *timeline, uint8_t *levels);

@@ -121,10 +121,31 @@ static void merge_once(tess_timeline *t)
     t->count = kept;
 }
 
+/* The smallest resolution at which as many spans as must go are short: below it a pass could not be enough. */
+static int64_t least_resolution(const tess_timeline *t, int64_t most)
+{
+    enum { FIRST = 256, BITS = 62 };
+    int64_t by_bits[BITS + 1] = {0}, resolution = FIRST, sum = 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        int bits = 0;
+        while (t->spans[i].under == TESS_TIMELINE_LONG && bits < BITS && t->spans[i].extent >> bits)
+            bits++;
+        by_bits[bits]++;
+    }
+    for (int bits = 0; bits <= BITS; bits++) {
+        sum += by_bits[bits]; /* of those shorter than 2^bits */
+        resolution = (int64_t)1 << bits;
+        if (sum >= t->count - most)
+            break;
+    }
+    return resolution > FIRST ? resolution : FIRST;
+}
+
 void tess_timeline_merge(tess_timeline *t, int64_t most)
 {
     while (t->count > most && t->resolution <= t->last - t->first) {
-        t->resolution = t->resolution ? 2 * t->resolution : 256;
+        const int64_t least = least_resolution(t, most);
+        t->resolution = 2 * t->resolution > least ? 2 * t->resolution : least;
         merge_once(t);
     }
 }
