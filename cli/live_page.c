@@ -1,4 +1,5 @@
-/* The page of --live. It has no parts that are loaded from elsewhere, and puts what it gets in as text, never as HTML. */
+/* The page of --live. It has no parts that are loaded from elsewhere, and puts what it gets in as text, never as HTML. When
+ * three requests in a row have no answer the job has ended, and the page asks no more: another job may get the port. */
 #include "cli.h"
 
 const char cli_live_page[] =
@@ -15,7 +16,8 @@ const char cli_live_page[] =
     "<p id=\"what\"></p><canvas id=\"curve\" width=\"1200\" height=\"320\" role=\"img\" "
     "aria-label=\"the figure above against time\" hidden></canvas>"
     "<script>"
-    "const at=id=>document.getElementById(id),curve=[];"
+    "const at=id=>document.getElementById(id),curve=[];let missed=0,shown='';"
+    "matchMedia('(prefers-color-scheme: dark)').addEventListener('change',()=>draw(shown));"
     "const time=s=>s==null?'':s>=3600?Math.floor(s/3600)+' h '+Math.floor(s/60%60)+' min':"
     "s>=60?Math.floor(s/60)+' min '+Math.floor(s%60)+' s':s.toFixed(0)+' s';"
     "const mib=b=>b==null?'not planned yet':(b/1048576).toFixed(1)+' MiB';"
@@ -26,7 +28,7 @@ const char cli_live_page[] =
     "g.beginPath();curve.forEach((p,i)=>{const "
     "x=10+1180*(p[0]-a)/((b-a)||1),y=310-300*(p[1]-lo)/((hi-lo)||1);"
     "i?g.lineTo(x,y):g.moveTo(x,y)});g.stroke();"
-    "at('what').textContent=name+': '+lo.toPrecision(4)+' to '+hi.toPrecision(4)}"
+    "shown=name;if(missed<3)at('what').textContent=name+': '+lo.toPrecision(4)+' to '+hi.toPrecision(4)}"
     "async function look(){try{const s=await(await fetch('state.json',{cache:'no-store'})).json();"
     "at('verb').textContent='tessera '+s.verb;if(s.share!=null)at('bar').value=s.share;"
     "const rows=[['done',s.share==null?'':(100*s.share).toFixed(1)+' %'],[s.unit,s.done+' of '+s.total],"
@@ -40,5 +42,7 @@ const char cli_live_page[] =
     "const f=s.loss!=null?s.loss:s.psnr_db;"
     "if(f!=null){curve.push([s.seconds,f]);if(curve.length>2000)curve.splice(1,1);"
     "draw(s.loss!=null?'loss':'PSNR (dB)')}"
-    "}catch(e){at('what').textContent='The job has ended, or does not answer.'}setTimeout(look,1000)}"
+    "missed=0}catch(e){missed++;at('what').textContent=missed<3?'The job does not answer; asking again.':"
+    "'The job has ended, or does not answer. Load the page again to ask it once more.'}"
+    "if(missed<3)setTimeout(look,1000)}"
     "look()</script></body></html>\n";

@@ -50,7 +50,8 @@ const cli_verb cli_report = {
         "opens in "
         "any browser, also offline. What the page shows is chosen by what the records hold. Two files: the "
         "page "
-        "also says what changed from the first to the second. docs/report.md tells more.",
+        "also says what changed from the first to the second. Traces (--trace) may be among the files: the "
+        "page shows them as timelines. docs/report.md tells more.",
     .example = "tessera report size.jsonl size_torch.jsonl -o report.html",
     .choices = CLI_FILES,
     .options = options,

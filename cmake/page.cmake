@@ -11,7 +11,7 @@ else()
 endif()
 # Scripts in the order in which they need one another.
 set(page_scripts)
-foreach(name values records zoom figure table section pictures studies pages compare main)
+foreach(name values records zoom figure table section pictures studies pages compare timeline timeline_page main)
   list(APPEND page_scripts ${CMAKE_SOURCE_DIR}/src/report/page/${name}.js)
 endforeach()
 set(page_styles ${CMAKE_SOURCE_DIR}/src/report/page/page.css)

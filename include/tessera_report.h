@@ -1,4 +1,4 @@
-/* tessera_report.h: one HTML page from records (the verb `report`); docs/report.md describes it. */
+/* tessera_report.h: one HTML page from records and traces (the verb `report`); docs/report.md describes it. */
 #ifndef TESSERA_REPORT_H
 #define TESSERA_REPORT_H
 
@@ -10,7 +10,7 @@ extern "C" {
 
 typedef struct tess_report_settings {
     tess_common common;
-    const char *const *inputs; /* files of records: JSON lines, or one JSON text */
+    const char *const *inputs; /* files of records (JSON lines, or one JSON text) and traces */
     int input_count;
     const char *output;    /* the page, an .html file */
     const char *title;     /* NULL: a usual one */

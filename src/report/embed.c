@@ -17,6 +17,17 @@ void tess_embed_json(FILE *to, const char *json, size_t length)
     }
 }
 
+size_t tess_embed_json_bytes(const char *json, size_t length)
+{
+    enum { MARK = 5, SEPARATOR = 3 }; /* more than what is replaced */
+    size_t bytes = length;
+    for (size_t i = 0; i < length; i++)
+        bytes += json[i] == '<' || json[i] == '>' || json[i] == '&' ? MARK
+                 : (unsigned char)json[i] == 0xe2                   ? SEPARATOR
+                                                                    : 0;
+    return bytes;
+}
+
 void tess_embed_text(FILE *to, const char *text)
 {
     for (; *text; text++)

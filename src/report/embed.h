@@ -8,6 +8,7 @@
 
 /* Failures are found by ferror(). */
 void tess_embed_json(FILE *to, const char *json, size_t length); /* <, >, & and U+2028, U+2029 as \uXXXX */
+size_t tess_embed_json_bytes(const char *json, size_t length);   /* how many bytes that writes, at most */
 void tess_embed_text(FILE *to, const char *text);                /* for elements and attributes in quotes */
 void tess_embed_base64(FILE *to, const unsigned char *data, size_t length);
 

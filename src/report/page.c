@@ -70,7 +70,7 @@ static tess_status write_picture(FILE *to, const tess_picture *picture, tess_err
 }
 
 static tess_status write_data(FILE *to, const tess_store *store, const tess_pictures *pictures,
-                              tess_error *error)
+                              const tess_timelines *timelines, tess_error *error)
 {
     fprintf(to,
             "<script type=\"application/json\" id=\"data\">{\"version\":\"%s\",\"files\":", TESSERA_VERSION);
@@ -87,6 +87,11 @@ static tess_status write_data(FILE *to, const tess_store *store, const tess_pict
     for (int i = 0; i < pictures->count; i++) {
         fputs(i ? ",\n" : "\n", to);
         TESS_TRY(write_picture(to, &pictures->list[i], error));
+    }
+    fputs("],\n\"timelines\":[", to);
+    for (int i = 0; i < timelines->count; i++) {
+        fputs(i ? ",\n" : "\n", to);
+        tess_embed_json(to, timelines->list[i].text, timelines->list[i].bytes);
     }
     fputs("]}</script>\n", to);
     return TESS_OK;
@@ -113,11 +118,11 @@ static void write_head(FILE *to, const char *title)
 }
 
 tess_status tess_page_write(FILE *to, const char *title, const tess_store *store,
-                            const tess_pictures *pictures, tess_error *error)
+                            const tess_pictures *pictures, const tess_timelines *timelines, tess_error *error)
 {
     TESS_TRY(tess_page_check(error));
     write_head(to, title);
-    TESS_TRY(write_data(to, store, pictures, error));
+    TESS_TRY(write_data(to, store, pictures, timelines, error));
     fputs("<script>", to);
     write_part(to, &tess_page_chart);
     fputs("</script>\n<script>", to);

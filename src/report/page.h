@@ -7,11 +7,13 @@
 
 #include "report/pictures.h"
 #include "report/store.h"
+#include "report/timelines.h"
 
 /* Fails if the chart library was not there when this was built; the message names the package. */
 tess_status tess_page_check(tess_error *error) TESS_MUST_CHECK;
-/* Writes a page. Failures to write are found by ferror(). */
+/* Writes a page; the timelines have their texts. Failures to write are found by ferror(). */
 tess_status tess_page_write(FILE *to, const char *title, const tess_store *store,
-                            const tess_pictures *pictures, tess_error *error) TESS_MUST_CHECK;
+                            const tess_pictures *pictures, const tess_timelines *timelines,
+                            tess_error *error) TESS_MUST_CHECK;
 
 #endif

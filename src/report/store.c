@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/embed.h"
 
 typedef struct filling {
     tess_store *store;
@@ -12,11 +13,8 @@ typedef struct filling {
 /* Bytes of a record in a page: some letters are escaped there, and each record has its place beside it. */
 static size_t embedded_bytes(const char *text)
 {
-    enum { AROUND = 80, ESCAPED = 5 };
-    size_t bytes = AROUND;
-    for (; *text; text++)
-        bytes += *text == '<' || *text == '>' || *text == '&' ? 1 + ESCAPED : 1;
-    return bytes;
+    enum { AROUND = 80 };
+    return AROUND + tess_embed_json_bytes(text, strlen(text));
 }
 
 static void drop(tess_store *store, tess_stored *record)

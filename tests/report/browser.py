@@ -125,12 +125,14 @@ class Browser:
         return result["result"].get("value")
 
     def open(self, path, width=1280, height=900):
+        """A file, or an address of this machine."""
         self.problems.clear()
         self.requests.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Page.navigate", url=f"file://{os.path.realpath(path)}")
+        url = path if str(path).startswith("http:") else f"file://{os.path.realpath(path)}"
+        self.call("Page.navigate", url=url)
         deadline = time.monotonic() + 120
-        while self.run("document.readyState") != "complete" or self.run("location.protocol") != "file:":
+        while self.run("document.readyState") != "complete" or self.run("location.protocol") != url.split("/")[0]:
             if time.monotonic() > deadline:
                 raise OSError(f"{path} does not load")
             time.sleep(0.05)

@@ -107,6 +107,17 @@ def detect():
     tessera("detect", "scene.npy", "scores.npy", "--truth", "scene_mask.npy", "--overlay", "found.png", "--mask-out", "decisions.png", "--json", "detect.json", "--quiet")
 
 
+def traces():
+    """Into ../traces: a job through the queue of a device with separate memory, and one of two ranks."""
+    folder = OUT.parent / "traces"
+    folder.mkdir(exist_ok=True)
+    words = [PROGRAM, "denoise", "photo.png", "traced.png", "--sigma", "0.1", "--model", "random:dncnn", "--quiet", "--trace"]
+    subprocess.run([*words, folder / "queue.json", "--tile", "48", "--halo", "8", "--batch", "2"], check=True, env={**os.environ, "TESSERA_QUEUE": "1"})
+    if shutil.which("mpirun"):
+        subprocess.run(["mpirun", "--oversubscribe", "-n", "2", *words, folder / "ranks.json"], check=True)
+    pathlib.Path("traced.png").unlink()
+
+
 def tidy():
     """Records name no folder of the machine that made them, and only the files that tests need stay."""
     for path in OUT.glob("*.json*"):
@@ -119,6 +130,6 @@ def tidy():
 
 
 OUT = OUT.resolve()
-for part in (restore, train, detect, fill, studies, tidy):
+for part in (restore, train, detect, fill, studies, traces, tidy):
     if len(sys.argv) < 5 or part.__name__ in sys.argv[4:]:
         part()

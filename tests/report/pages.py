@@ -14,8 +14,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 from browser import Browser, find_chromium  # noqa: E402
 from support import Bench, skip  # noqa: E402
+from timelines import check_hostile_timeline, check_timeline  # noqa: E402
 
-RECORDS = HERE / "records"
+RECORDS, TRACES = HERE / "records", HERE / "traces"
 # name of the page, its files, the sections that it must have, and how many charts at least
 KINDS = [
     ("size", ["size.jsonl", "size_torch.jsonl"], ["size"], 2),
@@ -29,6 +30,7 @@ KINDS = [
     ("denoise", ["denoise.json", "folder.json", "plan.json", "profile.json"], ["denoise", "plans"], 7),
     ("changes", ["size.jsonl", "later.jsonl"], ["changes", "size"], 4),
     ("others", ["unknown.jsonl"], ["others"], 1),
+    ("timeline", ["queue.json", "ranks.json"], ["timeline"], 0),
 ]
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "s": 1, "ms": 1e-3, "µs": 1e-6, "dB": 1}
 
@@ -36,7 +38,7 @@ FIGURES = """FIGURES.map((f) => ({title: f.spec.title, rows: rowsOf(f.spec), mea
   drawn: f.chart.data.datasets.filter((d, i) => !f.spec.series[i].plain).flatMap((d) => d.data.map((p) => p !== null && typeof p === 'object' ? p.y : p)),
   bars: Boolean(f.spec.bars)}))"""
 
-# Ratio of contrast of every text, with its place, below what AA asks for.
+# Ratio of contrast of every text, with its place, below what AA asks for. The colours of kinds have texts on them in timelines.
 CONTRAST = """(() => {
   const rgb = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = (c) => { const [r, g, b] = c.map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -55,7 +57,7 @@ CONTRAST = """(() => {
   document.body.append(probe);
   const named = (name) => { probe.style.color = `var(${name})`; return rgb(getComputedStyle(probe).color).slice(0, 3); };
   const card = named("--card");
-  for (let i = 0; i < 8; i++) if (ratio(named(`--series-${i}`), card) < 3) low.push(`series ${i}`);
+  for (let i = 0; i < 13; i++) if (ratio(named(`--series-${i}`), card) < 4.5) low.push(`series ${i}`);
   for (const name of ["--ink", "--soft"]) if (ratio(named(name), card) < 4.5 || ratio(named(name), named("--paper")) < 4.5) low.push(name);
   probe.remove();
   return {low, count};
@@ -106,7 +108,7 @@ class Pages:
         (own / "unknown.jsonl").write_text("\n".join(map(json.dumps, unknown)) + "\n")
 
     def file(self, name):
-        return RECORDS / name if (RECORDS / name).exists() else self.bench.folder / name
+        return next(path for path in (RECORDS / name, TRACES / name, self.bench.folder / name) if path.exists())
 
     def make(self, name, files, *words):
         page = self.bench.folder / f"{name}.html"
@@ -145,7 +147,7 @@ class Pages:
     def check_tables(self, name, figures):
         """What is drawn, what the table says and the rows are the same numbers."""
         self.browser.run("document.querySelectorAll('details.data').forEach((d) => d.fill())")
-        tables = self.browser.run("[...document.querySelectorAll('figure:has(canvas) details.data table')].map((t) => [...t.querySelectorAll('tbody tr')].map((r) => [...r.children].map((c) => c.dataset.value ?? c.textContent)))")
+        tables = self.browser.run("[...document.querySelectorAll('figure:not(.timeline):has(canvas) details.data table')].map((t) => [...t.querySelectorAll('tbody tr')].map((r) => [...r.children].map((c) => c.dataset.value ?? c.textContent)))")
         self.check(len(tables) == len(figures), f"{name}: each chart has its table")
         wrong = []
         for figure, table in zip(figures, tables):
@@ -334,6 +336,8 @@ class Pages:
         lines = []
         for _, files, _, _ in KINDS:
             for name in files:
+                if self.file(name).parent == TRACES:
+                    continue
                 records = [json.loads(line) for line in self.file(name).read_text().splitlines()]
                 for share in (0.05, 0.3):
                     lines += [json.dumps(spoil({**r, "model": attack}, share)) for r in records[:6]]
@@ -358,6 +362,8 @@ def main():
         for kind in KINDS:
             pages.look(*kind)
         pages.interact()
+        check_timeline(pages, TRACES / "queue.json")
+        check_hostile_timeline(pages)
         pages.slider()
         pages.screens()
         pages.strangers()

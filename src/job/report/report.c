@@ -1,4 +1,4 @@
-/* report: reads records, finds the pictures that they name, and writes one page. */
+/* report: reads records and traces, finds the pictures that records name, and writes one page. */
 #include "report/page.h"
 
 #include <errno.h>
@@ -18,6 +18,7 @@ typedef struct report_job {
     tess_stop stop;
     tess_store store;
     tess_pictures pictures;
+    tess_timelines timelines;
     int64_t bytes; /* of the page */
 } report_job;
 
@@ -67,6 +68,17 @@ static void tell_left_out(const report_job *job)
             tess_note(common, TESS_NOTE_WARNING, "%s: the last line is not complete, and left out",
                       file->path);
     }
+    for (int i = 0; i < job->timelines.count; i++) {
+        const tess_timeline *timeline = &job->timelines.list[i];
+        if (timeline->resolution)
+            tess_note(common, TESS_NOTE_WARNING,
+                      "%s: %lld spans are too many for a page; those shorter than %.3g ms are merged with "
+                      "their neighbours",
+                      timeline->path, (long long)timeline->all, (double)timeline->resolution * 1e-6);
+        if (timeline->facts.cut_short)
+            tess_note(common, TESS_NOTE_WARNING, "%s: the trace has no end; what is there is shown",
+                      timeline->path);
+    }
 }
 
 static tess_status write_page(report_job *job, tess_error *error)
@@ -78,8 +90,8 @@ static tess_status write_page(report_job *job, tess_error *error)
     if (status == TESS_OK && !file)
         status = tess_temp_fail(errno, error);
     if (status == TESS_OK)
-        status =
-            tess_page_write(file, s->title ? s->title : "Tessera report", &job->store, &job->pictures, error);
+        status = tess_page_write(file, s->title ? s->title : "Tessera report", &job->store, &job->pictures,
+                                 &job->timelines, error);
     if (file) {
         job->bytes = ftell(file);
         const bool bad = ferror(file) != 0;
@@ -98,7 +110,10 @@ static tess_status run(report_job *job, tess_error *error)
 {
     const tess_report_settings *s = job->settings;
     for (int i = 0; i < s->input_count; i++)
-        TESS_TRY(tess_store_read(&job->store, s->inputs[i], &job->stop, error));
+        TESS_TRY(tess_events_found(s->inputs[i])
+                     ? tess_timelines_read(&job->timelines, s->inputs[i], &job->stop, error)
+                     : tess_store_read(&job->store, s->inputs[i], &job->stop, error));
+    TESS_TRY(tess_timelines_write(&job->timelines, job->store.bytes, error));
     tell_left_out(job);
     if (!s->without_pictures)
         TESS_TRY(tess_pictures_find(&job->pictures, &job->store, job->memory, s->output, &job->stop, error));
@@ -112,10 +127,11 @@ static tess_json *record_of(const report_job *job)
     for (int i = 0; i < job->store.file_count; i++)
         lines += job->store.files[i].facts.lines;
     tess_json_set_string(&report, "output", job->settings->output);
-    tess_json_set_int(&report, "files", job->store.file_count);
+    tess_json_set_int(&report, "files", job->store.file_count + job->timelines.count);
     tess_json_set_int(&report, "records", lines);
     tess_json_set_int(&report, "shown", job->store.count);
     tess_json_set_int(&report, "pictures", job->pictures.count);
+    tess_json_set_int(&report, "traces", job->timelines.count);
     tess_json_set_int(&report, "bytes", job->bytes);
     tess_json_set(&record, "report", report);
     return record;
@@ -133,6 +149,7 @@ tess_status tess_report(tess_context *context, const tess_report_settings *setti
     tess_status status = run(&job, error);
     if (status == TESS_OK)
         status = tess_record_end(record_of(&job), record, error);
+    tess_timelines_clear(&job.timelines);
     tess_pictures_clear(&job.pictures);
     tess_store_clear(&job.store);
     return status;

@@ -17,7 +17,7 @@ function fileNotes(file) {
 
 function theme(choice) {
   document.documentElement.dataset.theme = choice;
-  for (const figure of FIGURES) figure.draw();
+  for (const figure of [...FIGURES, ...TIMELINES]) figure.draw();
 }
 
 function head() {
@@ -26,7 +26,8 @@ function head() {
 }
 
 function filesTable() {
-  const rows = [["file", "records", "shown", "notes"], ...DATA.files.map((file) => [text(file, "name"), number(file, "lines"), number(file, "kept"), fileNotes(file)])];
+  const rows = [["file", "records", "shown", "notes"], ...DATA.files.map((file) => [text(file, "name"), number(file, "lines"), number(file, "kept"), fileNotes(file)]),
+    ...list(DATA, "timelines").map((line) => [text(line, "facts.name"), number(line, "facts.events"), number(line, "facts.drawn"), `a trace of ${number(line, "facts.spans")} spans`])];
   return make("section", { id: "files", "aria-labelledby": "files-title" }, make("h2", { id: "files-title", tabindex: -1 }, "Records"), make("div", { class: "scroll" }, tableOf(rows, "Files of this page")));
 }
 
@@ -45,6 +46,7 @@ function build() {
   section("detect", "Hyperspectral cubes", "", (body) => { statsPage(body); jobPage("detect")(body); });
   section("denoise", "Denoising", "", jobPage("denoise"));
   section("plans", "Plans", "What jobs would take; nothing was run.", jobPage("plan"));
+  section("timeline", "Timeline", "Where the time went, from traces.", timelinePage);
   section("others", "Other records", "Records of kinds that this page has no charts of its own for: choose what to see.", explorerPage(KNOWN));
   sections.append(filesTable());
   SECTIONS.push({ id: "files", title: "Records" });
@@ -56,10 +58,14 @@ function build() {
 let shown = "auto";
 addEventListener("beforeprint", () => {
   shown = document.documentElement.dataset.theme;
+  for (const line of TIMELINES) line.size(true);
   theme("light");
   for (const details of document.querySelectorAll("details.where")) details.open = true;
 });
-addEventListener("afterprint", () => theme(shown));
+addEventListener("afterprint", () => {
+  for (const line of TIMELINES) line.size(false);
+  theme(shown);
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(document.documentElement.dataset.theme));
 Chart.defaults.font.family = "system-ui, sans-serif";
 Chart.defaults.font.size = 13;

@@ -59,6 +59,7 @@ function plain(value, digits = 4) {
 const SCALES = {
   bytes: [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "bytes"]],
   seconds: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]],
+  percent: [[0.01, "%"]],
 };
 
 /** [factor, name] of the unit for values up to `largest`. */
