@@ -1,4 +1,4 @@
-"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|tomo2d|tomo3d|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
+"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|blurs|tomo2d|tomo3d|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
 that of one rank; the memory of a rank is its part's, and what was planned. Skips without mpirun or without the MPI module."""
 import json
 import os
@@ -92,7 +92,7 @@ def check_falls(bench, launcher, program, name, *words):
             return
         peak = json.loads(out)["plan"]["peak_bytes"]
         needs[ranks] = peak["total"] - peak["weights"]
-    print(f"{name}: bytes of a rank besides weights:", ", ".join(f"{ranks} ranks {needs[ranks] / 2**20:.1f} MiB" for ranks in needs))
+    print(f"{os.path.basename(name)}: bytes of a rank besides weights:", ", ".join(f"{ranks} ranks {needs[ranks] / 2**20:.1f} MiB" for ranks in needs))
     bench.check(needs[2] < 0.65 * needs[1] and needs[4] < 0.45 * needs[1], f"{name}: memory falls: {needs}")
 
 
@@ -182,6 +182,52 @@ def measured(bench, launcher, program):
     bench.check(status == 1 and len(said(err)) == 1 and "too many for 14 views" in err, f"more ranks than views: {status} {err[:300]}")
 
 
+def blurred(sharp, kernel):
+    """What is measured of a sharp picture: where the whole kernel lies inside."""
+    rows, columns = (side // 2 for side in kernel.shape)
+    height, width = sharp.shape[0] - 2 * rows, sharp.shape[1] - 2 * columns
+    out = 0
+    for y in range(kernel.shape[0]):
+        for x in range(kernel.shape[1]):
+            out = out + kernel[y, x] * sharp[2 * rows - y:2 * rows - y + height, 2 * columns - x:2 * columns - x + width]
+    return out
+
+
+def blurs(bench, launcher, program):
+    """Measured blurs: kernels of any shape, with both boundaries; ranks find the same exposures, range, noise and weights. A circular blur
+    has the bits of one rank. With an unknown boundary, conjugate gradients add up over the ranks. The network comes with the program: random
+    weights amplify differences."""
+    _, small = models(bench)
+    draw = np.random.default_rng(5)
+    kernels = [draw.random((7, 9)), np.pad(draw.random((3, 5)), ((0, 4), (2, 2))), np.eye(7)[:, 1:6]]
+    sharp = picture(107, 58)
+    for i, kernel in enumerate(kernels):
+        np.save(bench.path(f"k{i}.npy"), kernel)
+    seen = [blurred(sharp[:, 4 - k.shape[1] // 2:58 - 4 + k.shape[1] // 2], k / k.sum()) for k in kernels]
+    seen = [(s + 0.01 * (1 + 3 * (i == 1)) * draw.standard_normal(s.shape)) * (1 + 0.25 * i) for i, s in enumerate(seen)]
+    np.save(bench.path("m.npy"), np.concatenate(seen).astype(np.float32))
+    np.save(bench.path("bands.npy"), (100 * np.concatenate(seen)[..., :2] * [1, 0.1]).astype(np.float32))
+    np.save(bench.path("truth.npy"), sharp[3:-3, 4:-4].astype(np.float32))
+    write_png(bench.path("m.png"), to_integers(seen[0], np.uint8))
+    files = {"kernels": [f"k{i}.npy" for i in range(3)], "measurement": "m.npy"}
+    known = {"range": [0, 1], "noise": 0.02, "gains": [1, 1.25, 1.5]}
+    problems = {"circular": {**files, **known, "truth": "truth.npy", "boundary": "circular"}, "gaussian": {"angles": [20], "sigma": [2, 1], "measurement": "m.png", "boundary": "circular"},
+                "known": {**files, **known, "truth": "truth.npy"}, "estimated": {**files, "truth": "truth.npy"}, "bands": {**files, "measurement": "bands.npy"},
+                "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 0.02}}
+    for name, problem in problems.items():
+        bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
+    for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, small, (2, 3, 4))):
+        one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
+        for ranks in counts:
+            one.check(ranks)
+    np.save(bench.path("large.npy"), np.tile(picture(384, 512), (4, 1, 1)).astype(np.float32))
+    large = bench.path("large.json")
+    for boundary in ("circular", "unknown"):
+        large.write_text(json.dumps({"operator": "blur", "kernels": ["k0.npy"] * 4, "measurement": "large.npy", "boundary": boundary, "range": [0, 1], "noise": 0.01}))
+        check_falls(bench, launcher, program, large, *small)
+
+
 def check_refusals(bench, launcher, program):
     """One line, status 1, and nothing is written. The descriptor 9 of rank 1 is another folder than that of the others."""
     _, small = models(bench)
@@ -192,15 +238,12 @@ def check_refusals(bench, launcher, program):
     folder.mkdir()
     shutil.copy(bench.path("dncnn.safetensors"), folder)
     nine, size = "/proc/self/fd/9", ("--size", "48", "--iterations", "2")
-    bench.path("measured.json").write_text(json.dumps({"operator": "blur", "angles": [0], "sigma": [2, 1], "measurement": "m.npy"}))
-    np.save(bench.path("m.npy"), picture(40, 40, 1))
     for says, words in (
             ("rank 1: /proc/self/fd/9/dncnn.safetensors", (out, "--problem", "deblur", *size, "--model", nine + "/dncnn.safetensors")),
             ("rank 1: /proc/self/fd/9/no", (nine + "/dncnn.safetensors/no/x.npy", "--problem", "deblur", *size, *small)),
             ("too many for an image of 24 rows", (out, "--problem", "deblur", "--size", "24", *small)),
             ("too many for 2 views", (out, "--problem", "tomo2d", *size, "--angles", "2", *small)),
             ("3-D network", (out, "--problem", "tomo3d", "--size", "24", "--angles", "7", "--prior", "volume", *small)),
-            ("measured blurs", (out, "--problem", bench.path("measured.json"), *small)),
             ("is too little", (out, "--problem", "deblur", *size, *small, "--memory", "1M"))):
         status, printed, err = launcher.run(3, "sh", script, "reconstruct", *words, "--quiet", env={"ONE": str(other), "OTHERS": str(folder)})
         lines = said(err)
@@ -253,7 +296,7 @@ def check_stop(bench, launcher, program):
 def main():
     bench, launcher, program, _ = open_bench()
     begin = time.monotonic()
-    parts = {"deblur": deblur, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
+    parts = {"deblur": deblur, "blurs": blurs, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
     parts[sys.argv[4]](bench, launcher, program)
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()

@@ -14,10 +14,7 @@ static tess_status check_measured(const tess_problem *p, tess_error *error)
 {
     if (p->synthetic)
         return TESS_OK;
-    if (p->physics == TESS_PHYSICS_BLUR)
-        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured blurs yet; %s", p->name,
-                         ONCE);
-    if (tess_problem_enlarged(p))
+    if (p->physics != TESS_PHYSICS_BLUR && tess_problem_enlarged(p))
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%s: rays outside of the image see something, so more is computed than is shown, which "
@@ -45,27 +42,33 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
     return TESS_OK;
 }
 
-/* Strips begin at multiples of what the network needs, as for `denoise`, and have rows enough for a window of SSIM. The
- * largest is as small as possible: as few are longer as are needed so that the last one, with all rows that are left, is not
- * larger than those. */
-static tess_status divide_rows(tess_share *share, int64_t height, const tess_prior *prior, tess_error *error)
+/* Strips begin at multiples of what the network needs, as for `denoise`, and each has rows enough for a window of SSIM, not
+ * counting those of the margins. The largest is as small as possible: as few are longer as are needed so that the last one, with
+ * all rows that are left, is not larger than those. Beside a wide margin, the first and the last strip are longer. */
+static tess_status divide_rows(tess_share *share, const tess_problem *p, const tess_prior *prior,
+                               tess_error *error)
 {
+    const int64_t height = tess_problem_divided(p), above = p->margin[0];
     const tess_bound *bound = prior->model->bound;
     const int64_t least = tess_max_i64(tess_bound_least_strip(bound), TESS_JUDGE_BEFORE),
                   step = tess_round_up(least, tess_bound_alignment(bound)), over = height % step,
                   rest = tess_round_up(over, tess_net_grid(prior->model->model.net, TESS_HEIGHT)),
                   steps = tess_max_i64(height / step + (rest >= least && over >= TESS_JUDGE_BEFORE), 1),
-                  size = share->dist->size;
-    if (size > steps)
+                  size = share->dist->size, first = tess_ceil_div(above + TESS_JUDGE_BEFORE, step),
+                  last = tess_min_i64(steps - 1, (above + p->height - TESS_JUDGE_BEFORE) / step),
+                  many = tess_max_i64(last - first + 2, 1); /* as strips may begin at first .. last */
+    if (size > many)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
             "of them or more; start at most %lld",
-            (long long)size, (long long)height, (long long)step, (long long)steps);
+            (long long)size, (long long)height, (long long)step, (long long)many);
     const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
                   more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;
-    for (int64_t r = 0; r < size; r++)
-        share->from[r] = (each * r + tess_min_i64(longer, r)) * step;
+    for (int64_t r = 1; r < size; r++)
+        share->from[r] = step * tess_min_i64(tess_max_i64(each * r + tess_min_i64(longer, r), first + r - 1),
+                                             last - (size - 1 - r));
+    share->from[0] = 0;
     share->from[size] = height;
     return TESS_OK;
 }
@@ -84,6 +87,9 @@ static uint64_t hash_of(const tess_problem *p)
     const char *const files[] = {p->name, p->image, p->truth, p->measurement, p->geometry, p->flat, p->dark};
     const int64_t numbers[] = {p->depth, p->height, p->width, p->channels, p->rows, p->columns, p->count};
     uint64_t hash = mix(0xcbf29ce484222325u, numbers, sizeof numbers);
+    for (int64_t i = 0; p->kernels && i < p->count; i++)
+        hash = mix(hash, p->kernels[i].values,
+                   (size_t)(p->kernels[i].height * p->kernels[i].width) * sizeof *p->kernels[i].values);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct stat about;
         const int64_t bytes = files[i] && stat(files[i], &about) == 0 ? (int64_t)about.st_size : -1;
@@ -110,7 +116,7 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (size_t r = 0; r <= size && p->depth > 1; r++)
         parts->share.from[r] = p->depth * (int64_t)r / (int64_t)size;
-    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p->height, prior, error);
+    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p, prior, error);
 }
 
 static void say_shared(tess_parts *parts, const tess_problem *p)
@@ -143,8 +149,9 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
     TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
                                  ((size_t)dist->size + 1) * sizeof *parts->share.from, error));
     for (int r = 0; r < dist->size; r++) {
-        parts->ranks[r].first = parts->share.from[r];
-        parts->ranks[r].count = parts->share.from[r + 1] - parts->share.from[r];
+        const int64_t rows = p->depth > 1 ? p->height : 1, first = tess_problem_shown(p, &parts->share, r);
+        parts->ranks[r].first = first / rows;
+        parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
     say_shared(parts, p);
     return TESS_OK;
