@@ -1,4 +1,4 @@
-"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|blurs|tomo2d|tomo3d|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
+"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|blurs|tomo2d|tomo3d|volume|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
 that of one rank; the memory of a rank is its part's, and what was planned. Skips without mpirun or without the MPI module."""
 import json
 import os
@@ -148,6 +148,27 @@ def tomo3d(bench, launcher, program):
     check_falls(bench, launcher, program, "tomo3d", "--size", "128", "--angles", "40", *small)
 
 
+def volume(bench, launcher, program):
+    """3-D networks: slabs of slices, which begin at multiples of 8 for DRUNet, and anywhere for DnCNN."""
+    _, small = models(bench)
+
+    def job(*words, close=CLOSE):
+        return Job(bench, launcher, program, "tomo3d", "--angles", "11", "--iterations", "2", "--prior", "volume", *words, close=close)
+
+    one = job("--size", "28")
+    for ranks in (2, 3, 4):
+        record = one.check(ranks)
+        bench.check(record and all(p["first_slice"] % 8 == 0 for p in record["reconstruct"]["parts"]), f"{ranks} ranks: slabs begin at multiples of the network's grid")
+    one = job("--size", "17", *small, close=1e-5)  # random weights amplify the differences of the projections
+    for ranks in (2, 3, 7):
+        one.check(ranks)
+    job("--size", "16", "--preset", "deepinv", close=FREE).check(2)
+    check_falls(bench, launcher, program, "tomo3d", "--size", "64", "--angles", "20", "--prior", "volume", *small)
+    for says, ranks, good, words in (("slab has 8 of them", 4, 1, ()), ("slab of the volume; leave it out", 2, 2, ("--tile", "8"))):
+        status, _, err = launcher.run(ranks, program, "reconstruct", bench.path("x.npy"), "--problem", "tomo3d", "--size", "16", "--angles", "11", "--prior", "volume", *words, "--quiet")
+        bench.check(status == good and len(said(err)) == 1 and says in err, f"{says}: {status} {err[:300]}")
+
+
 def ball_views(vectors, rows, columns, radius):
     """Parallel rays through a ball of density 1 around the origin."""
     right, down = np.arange(columns) - (columns - 1) / 2, np.arange(rows) - (rows - 1) / 2
@@ -170,8 +191,10 @@ def measured(bench, launcher, program):
     for name, array in (("views", views), ("vectors", vectors), ("truth", (x * x + y * y + z * z <= 36) * 1.0)):
         np.save(bench.path(f"{name}.npy"), array.astype(np.float64 if name == "vectors" else np.float32))
     cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.2}
+    np.save(bench.path("thin_views.npy"), ball_views(vectors, 3, 26, 6.0).astype(np.float32))
+    thin = {**{k: v for k, v in cube.items() if k != "truth"}, "volume": [3, 20, 22], "measurement": "thin_views.npy"}
     estimated = [{k: v for k, v in problem.items() if k not in ("range", "noise")} for problem in (sinogram, cube)]
-    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("estimated", estimated[0], 0, (3,)),
+    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("thin", thin, CLOSE, (2, 3)), ("estimated", estimated[0], 0, (3,)),
                                          ("estimated_cube", estimated[1], 1e-4, (2, 3))):
         file = bench.path(f"{name}.json")
         file.write_text(json.dumps(problem))
@@ -243,7 +266,6 @@ def check_refusals(bench, launcher, program):
             ("rank 1: /proc/self/fd/9/no", (nine + "/dncnn.safetensors/no/x.npy", "--problem", "deblur", *size, *small)),
             ("too many for an image of 24 rows", (out, "--problem", "deblur", "--size", "24", *small)),
             ("too many for 2 views", (out, "--problem", "tomo2d", *size, "--angles", "2", *small)),
-            ("3-D network", (out, "--problem", "tomo3d", "--size", "24", "--angles", "7", "--prior", "volume", *small)),
             ("is too little", (out, "--problem", "deblur", *size, *small, "--memory", "1M"))):
         status, printed, err = launcher.run(3, "sh", script, "reconstruct", *words, "--quiet", env={"ONE": str(other), "OTHERS": str(folder)})
         lines = said(err)
@@ -296,7 +318,7 @@ def check_stop(bench, launcher, program):
 def main():
     bench, launcher, program, _ = open_bench()
     begin = time.monotonic()
-    parts = {"deblur": deblur, "blurs": blurs, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
+    parts = {"deblur": deblur, "blurs": blurs, "volume": volume, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
     parts[sys.argv[4]](bench, launcher, program)
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()

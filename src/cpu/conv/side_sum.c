@@ -63,6 +63,7 @@ static void channels_item(void *arg, int64_t item, int thread)
     }
 }
 
+/* z: the slice of the input in the middle. */
 static double window_at(const side_job *job, int64_t n, int64_t z, int64_t y, int64_t x)
 {
     const tess_op *op = job->op;
@@ -89,8 +90,9 @@ static void window_item(void *arg, int64_t item, int thread)
     const tess_tensor *out = &job->op->out[0];
     const int64_t y = item % out->h, z = item / out->h % out->d, n = item / out->h / out->d;
     float *to = (float *)job->buffers->out[0] + n * out->stride_n + z * out->stride_d + y * out->stride_h;
+    const int64_t middle = z + job->op->kernel[TESS_DEPTH] / 2 - job->op->pad_before[TESS_DEPTH];
     for (int64_t x = 0; x < out->w; x++)
-        to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, z, y, x));
+        to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, middle, y, x));
 }
 
 static void side_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
@@ -99,9 +101,8 @@ static void side_run(tess_device *device, const tess_op *op, void *state, const 
     (void)state, (void)stream;
     const tess_cpu *cpu = tess_cpu_of(device);
     side_job job = {op, buffers, buffers->workspace};
-    const int64_t rows = op->in[0].n * op->in[0].d * op->in[0].h;
-    tess_pool_run(cpu->pool, rows, channels_item, &job);
-    tess_pool_run(cpu->pool, rows, window_item, &job);
+    tess_pool_run(cpu->pool, op->in[0].n * op->in[0].d * op->in[0].h, channels_item, &job);
+    tess_pool_run(cpu->pool, op->out[0].n * op->out[0].d * op->out[0].h, window_item, &job);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

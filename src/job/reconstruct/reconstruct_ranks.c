@@ -73,6 +73,27 @@ static tess_status divide_rows(tess_share *share, const tess_problem *p, const t
     return TESS_OK;
 }
 
+/* Slices are independent of each other, or slabs begin where a 3-D network allows it. */
+static tess_status divide_slices(tess_share *share, int64_t depth, const tess_prior *prior, tess_error *error)
+{
+    const tess_bound *bound = prior->model->bound;
+    const bool volume = prior->model->model.volume;
+    const int64_t grid = volume ? tess_net_grid(prior->model->model.net, TESS_DEPTH) : 1,
+                  least = volume ? tess_bound_least_slab(bound) : 1, step = tess_round_up(least, grid),
+                  size = share->dist->size, rest = tess_round_up(depth % step, grid),
+                  steps = tess_max_i64(depth / step + (depth % step > 0 && rest >= least), 1);
+    if (size > steps)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%lld ranks are too many for a volume of %lld slices: with this network a slab has %lld of them "
+            "or more; start at most %lld, or use `prior` slices",
+            (long long)size, (long long)depth, (long long)step, (long long)steps);
+    for (int64_t r = 0; r < size; r++)
+        share->from[r] = steps * r / size * step;
+    share->from[size] = depth;
+    return TESS_OK;
+}
+
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
@@ -104,22 +125,16 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
     if (prior->engine->separate_memory)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
-    if (prior->model->model.volume)
-        return tess_fail(
-            error, TESS_UNSUPPORTED,
-            "%s is a 3-D network, whose volumes ranks cannot share yet; use `prior` slices, or %s",
-            prior->model->path, ONCE);
     const size_t size = (size_t)parts->share.dist->size;
     parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
     parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
     if (!parts->share.from || !parts->ranks)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
-    for (size_t r = 0; r <= size && p->depth > 1; r++)
-        parts->share.from[r] = p->depth * (int64_t)r / (int64_t)size;
-    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p, prior, error);
+    return p->depth > 1 ? divide_slices(&parts->share, p->depth, prior, error)
+                        : divide_rows(&parts->share, p, prior, error);
 }
 
-static void say_shared(tess_parts *parts, const tess_problem *p)
+static void say_shared(tess_parts *parts, const tess_problem *p, bool volume)
 {
     static const char *const ways[] = {
         [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
@@ -131,8 +146,11 @@ static void say_shared(tess_parts *parts, const tess_problem *p)
     int64_t most = 0;
     for (int r = 0; r < size; r++)
         most = tess_max_i64(most, parts->ranks[r].count);
-    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, and share %s", size,
-             p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s, and share %s",
+             size, p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+             volume         ? "exchange slices inside the network"
+             : p->depth > 1 ? "denoise slices one by one"
+                            : "exchange rows inside the network",
              ways[p->physics]);
 }
 
@@ -153,7 +171,7 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
         parts->ranks[r].first = first / rows;
         parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
-    say_shared(parts, p);
+    say_shared(parts, p, prior->model->model.volume);
     return TESS_OK;
 }
 
