@@ -63,12 +63,16 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     case TESS_SCALE_DENOISE:
         return;
     case TESS_SCALE_DEBLUR: {
-        const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
+        /* Beside an unknown boundary each blur is transformed there and back, with its kernel, and a step is preconditioned. */
+        const double channels = (double)p->channels, spectrum = 2 * values / 2,
+                     transforms =
+                         p->blurs ? (double)p->blurs * (2 * channels + 1) + 4 * channels : 2 * channels;
         point->gradient =
             operator_seconds(setup, "blur", transforms * 2.5 * pixels * log2(pixels + 1) / share,
                              transforms * 8 * float_bytes * pixels / share, &known);
-        point->gradient_communication = 2 * tess_links_transpose(l, ranks, spectrum * float_bytes);
-        held += (3 * spectrum + pixels / 2) / share;
+        point->gradient_communication =
+            transforms / channels * tess_links_transpose(l, ranks, spectrum * float_bytes);
+        held += ((p->blurs ? 6 : 3) * spectrum + pixels / 2) / share;
         break;
     }
     case TESS_SCALE_TOMO2D: {
@@ -94,6 +98,8 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     }
     /* Three sums of vectors, each with two inputs. */
     point->gradient += 9 * values / share * float_bytes / tess_rates_facts(setup->rates)->bytes;
+    point->gradient *= p->steps > 0 ? p->steps : 1;
+    point->gradient_communication *= p->steps > 0 ? p->steps : 1;
     point->bytes += held * float_bytes;
 }
 
@@ -111,7 +117,8 @@ static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setu
 {
     for (*index = 0; *index < kinds->count; ++*index) {
         const tess_plan_shape *s = &kinds->shape[*index];
-        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below)
+        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below &&
+            s->slices == shape.slices)
             return TESS_OK;
     }
     if (kinds->count == MOST_KINDS)
@@ -154,17 +161,20 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (int r = 0; r < used && status == TESS_OK; r++) {
         const int64_t rows = tess_strips_rows(strips, r);
+        const bool alone = p->divide == TESS_DIVIDE_SLICES, flat = point->slabs;
         const tess_plan_shape shape = {
             .n = 1,
-            .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
+            .h = tess_round_up(flat ? p->height : rows, setup->grid[TESS_HEIGHT]),
             .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
-            .d = tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
-            .above = r > 0,
-            .below = r + 1 < used};
+            .d = alone ? 1 : tess_round_up(flat ? rows : p->depth, setup->grid[TESS_DEPTH]),
+            .above = r > 0 && !alone,
+            .below = r + 1 < used && !alone,
+            .slices = p->divide == TESS_DIVIDE_SLABS};
         point->rows = tess_max_i64(point->rows, rows);
-        status = timetable_of(kinds, setup, shape, point->slabs, &index[r], error);
+        status = timetable_of(kinds, setup, shape, point->slabs && p->divide == TESS_DIVIDE_ROWS, &index[r],
+                              error);
     }
-    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs)
+    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs && p->divide == TESS_DIVIDE_ROWS)
         status = avoid(kinds, setup, used, point, error);
     for (int r = 0; r < used && status == TESS_OK; r++) {
         of_rank[r] = &kinds->timetable[index[r]];
@@ -176,17 +186,33 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     return status;
 }
 
+static tess_strips divide(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs)
+{
+    switch (p->divide) {
+    case TESS_DIVIDE_ROWS:
+        break;
+    case TESS_DIVIDE_SLICES:
+        return tess_strips_of(1, p->depth, ranks);
+    case TESS_DIVIDE_SLABS:
+        return tess_strips_of(tess_round_up(tess_bound_least_slab(setup->bound), setup->grid[TESS_DEPTH]),
+                              p->depth, ranks);
+    }
+    return slabs ? tess_strips_of(setup->grid[TESS_DEPTH], p->depth, ranks)
+                 : tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+}
+
 static tess_status simulate(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs,
                             tess_scale_point *point, tess_error *error)
 {
-    const tess_strips strips =
-        slabs ? tess_strips_of(setup->grid[TESS_DEPTH], p->depth, ranks)
-              : tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+    const tess_strips strips = divide(setup, p, ranks, slabs);
     strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
     const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
     tess_timetable_time time = {0};
-    *point = (tess_scale_point){
-        .ranks = ranks, .used = (int)strips.count, .slabs = slabs, .avoided = 1, .measured = true};
+    *point = (tess_scale_point){.ranks = ranks,
+                                .used = (int)strips.count,
+                                .slabs = slabs || p->divide != TESS_DIVIDE_ROWS,
+                                .avoided = 1,
+                                .measured = true};
     tess_status status = kinds && of_rank
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");
@@ -199,9 +225,11 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
     tess_small_free(kinds);
     tess_small_free(of_rank);
     TESS_TRY(status);
-    point->denoiser = time.compute;
-    point->denoiser_communication = time.communication;
-    point->sent = time.sent;
+    const double runs =
+        (double)tess_max_i64(p->planes, 1) * (p->divide == TESS_DIVIDE_SLICES ? (double)point->rows : 1);
+    point->denoiser = runs * time.compute;
+    point->denoiser_communication = runs * time.communication;
+    point->sent = runs * time.sent;
     add_gradient(setup, p, point->used, point);
     point->seconds = point->gradient + point->denoiser + tess_scale_communication(point);
     return TESS_OK;
@@ -211,7 +239,7 @@ tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_prob
                             tess_scale_point *point, tess_error *error)
 {
     TESS_TRY(simulate(setup, p, ranks, false, point, error));
-    if (!setup->slabs || p->depth == 1 || ranks == 1)
+    if (!setup->slabs || p->depth == 1 || ranks == 1 || p->divide != TESS_DIVIDE_ROWS)
         return TESS_OK;
     tess_scale_point other;
     TESS_TRY(simulate(setup, p, ranks, true, &other, error));

@@ -5,18 +5,22 @@
 #include "base/checked.h"
 #include "base/mem.h"
 
-static double bytes_of_row(const tess_tensor *t)
+/* Or of a slice. */
+static double bytes_of_row(const tess_tensor *t, bool slice)
 {
-    return (double)t->n * (double)t->d * (double)t->w * (double)t->c * (double)tess_dtype_size(t->dtype);
+    return (double)t->n * (double)(slice ? t->h : t->d) * (double)t->w * (double)t->c *
+           (double)tess_dtype_size(t->dtype);
 }
 
 /* The part of a divided layer is added to the whole: the rows of the parts together are the layer's. */
 static void add_part(tess_timetable *s, tess_stage *stage, const tess_op *op, const tess_rates *rates,
-                     bool arrived)
+                     bool slices, bool arrived)
 {
     const double seconds = tess_rates_op_seconds(rates, op, &s->measured);
     if (stage->op.outputs == 0)
         stage->op = *op;
+    else if (slices)
+        stage->op.out[0].d += op->out[0].d;
     else
         stage->op.out[0].h += op->out[0].h;
     if (arrived)
@@ -29,21 +33,22 @@ static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_
 {
     tess_stage *stage = NULL;
     int layer = -1;
-    bool arrived = false;
+    bool arrived = false, slices = false;
     for (int i = 0; i < tess_net_plan_step_count(plan); i++) {
         const tess_plan_step step = tess_net_plan_step(plan, i);
         if (step.kind == TESS_STEP_EXCHANGE) {
             stage = &s->stages[s->count++];
             layer = step.layer;
             arrived = false;
+            slices = step.slices;
             stage->rows = step.above > step.below ? step.above : step.below;
-            stage->bytes = stage->rows * bytes_of_row(&step.rows);
+            stage->bytes = stage->rows * bytes_of_row(&step.rows, step.slices);
         } else if (step.kind == TESS_STEP_ARRIVAL) {
             arrived = true;
         } else if (!stage) {
             s->before += tess_rates_op_seconds(rates, step.op, &s->measured);
         } else if (step.layer == layer) {
-            add_part(s, stage, step.op, rates, arrived);
+            add_part(s, stage, step.op, rates, slices, arrived);
         } else {
             stage->after += tess_rates_op_seconds(rates, step.op, &s->measured);
             stage->ends_level = stage->ends_level || step.op->out[0].h != stage->op.out[0].h;
