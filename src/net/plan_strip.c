@@ -55,7 +55,8 @@ void tess_plan_set_margins(tess_net_plan *plan)
         const tess_layer *layer = tess_net_layer(net, i);
         if (!tess_bound_runs(plan->bound, i) || tess_op_row_of(layer->kind)->reach != TESS_REACH_WINDOW)
             continue;
-        tess_margin *root = &plan->margins[tess_net_value(net, layer->in[0])->root];
+        const tess_value read = layer->sums && plan->shape.slices ? layer->sums - 1 : layer->in[0];
+        tess_margin *root = &plan->margins[tess_net_value(net, read)->root];
         const int pad = most(layer->window.pad_before[axis], layer->window.pad_after[axis]);
         root->above = plan->shape.above ? most(root->above, pad) : 0;
         root->below = plan->shape.below ? most(root->below, pad) : 0;
@@ -164,9 +165,36 @@ static bool exchange_before(tess_net_plan *plan, int layer, tess_value value)
     return true;
 }
 
+/* The sums of channels are exchanged, which are one value for each pixel, and then added up. */
+static tess_status add_sums(tess_net_plan *plan, int index, const tess_op *op, tess_error *error)
+{
+    const tess_layer *layer = tess_net_layer(plan->bound->net, index);
+    const tess_value sums = layer->sums - 1;
+    tess_step *first = tess_plan_add_step(plan, TESS_STEP_OP, index);
+    first->op = *op;
+    first->op.side.sums = true;
+    first->in[0] = layer->in[0];
+    first->out[0] = sums;
+    first->op.in[0] = tess_plan_tensor(plan, layer->in[0]);
+    first->op.out[0] = tess_plan_tensor(plan, sums);
+    TESS_TRY(tess_plan_ask(plan, first, error));
+    tess_plan_add_step(plan, TESS_STEP_EXCHANGE, index)->in[0] = sums;
+    tess_plan_add_step(plan, TESS_STEP_ARRIVAL, index)->in[0] = sums;
+    tess_step *second = tess_plan_add_step(plan, TESS_STEP_OP, index);
+    second->op = *op;
+    second->in[0] = sums;
+    second->out[0] = layer->out[0];
+    second->op.in[0] = tess_plan_tensor(plan, sums);
+    second->op.out[0] = tess_plan_tensor(plan, layer->out[0]);
+    take_rows(plan, second, (rows){0, second->op.out[0].d});
+    return tess_plan_ask(plan, second, error);
+}
+
 static tess_status add_in_strip(tess_net_plan *plan, int index, tess_op op, tess_error *error)
 {
     const tess_value value = tess_bound_input(plan->bound, index);
+    if (plan->shape.slices && tess_net_layer(plan->bound->net, index)->sums)
+        return add_sums(plan, index, &op, error);
     const int64_t height = *side(plan, &op.out[0]), edge = edge_rows(plan, index, &op);
     const rows all = {0, height},
                inner = {plan->shape.above ? edge : 0, plan->shape.below ? height - edge : height};

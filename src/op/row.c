@@ -119,7 +119,8 @@ static bool one_channel_shape(const tess_op *op, tess_tensor *out)
 static bool side_sum_shape(const tess_op *op, tess_tensor *out)
 {
     const bool good = one_channel_shape(op, out);
-    out->d += op->pad_before[TESS_DEPTH] + op->pad_after[TESS_DEPTH] - (op->kernel[TESS_DEPTH] - 1);
+    if (!op->side.sums)
+        out->d += op->pad_before[TESS_DEPTH] + op->pad_after[TESS_DEPTH] - (op->kernel[TESS_DEPTH] - 1);
     return good;
 }
 

@@ -1,6 +1,7 @@
 /* The sum that constant side slices of a 3-D kernel add to every output channel. It first sums the channels of
  * each pixel, then windows of these sums in the neighbouring slices. Sums are in fp64 registers, because
- * hundreds of values may cancel; the position of a value in the window alone fixes its place in the order. */
+ * hundreds of values may cancel; the position of a value in the window alone fixes its place in the order. The two halves may be
+ * ops of their own, so that ranks exchange sums and not channels: the second one is then the whole op for a single channel. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -9,14 +10,16 @@ enum { LANES = 8 };
 typedef struct side_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    float *sums; /* sums of channels, [n][d][h][w] */
+    float *sums; /* sums of channels, [n][d][h][w]; if they are the output, at its strides */
+    tess_tensor layout;
 } side_job;
 
 static void side_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
     (void)device;
     *needs = (tess_op_needs){.block = 1};
-    needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
+    if (!op->side.sums)
+        needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
 }
 
 static double sum_f32(const float *pixel, int64_t channels)
@@ -55,9 +58,11 @@ static void channels_item(void *arg, int64_t item, int thread)
     const tess_tensor *in = &job->op->in[0];
     const int64_t y = item % in->h, z = item / in->h % in->d, n = item / in->h / in->d;
     const int64_t from = n * in->stride_n + z * in->stride_d + y * in->stride_h;
+    const tess_tensor *to = &job->layout;
+    float *sums = job->sums + n * to->stride_n + z * to->stride_d + y * to->stride_h;
     for (int64_t x = 0; x < in->w; x++) {
         const int64_t at = from + x * in->stride_w;
-        job->sums[item * in->w + x] =
+        sums[x * to->stride_w] =
             (float)(in->dtype == TESS_F32 ? sum_f32((const float *)job->buffers->in[0] + at, in->c)
                                           : sum_bf16((const uint16_t *)job->buffers->in[0] + at, in->c));
     }
@@ -100,9 +105,15 @@ static void side_run(tess_device *device, const tess_op *op, void *state, const 
 {
     (void)state, (void)stream;
     const tess_cpu *cpu = tess_cpu_of(device);
-    side_job job = {op, buffers, buffers->workspace};
-    tess_pool_run(cpu->pool, op->in[0].n * op->in[0].d * op->in[0].h, channels_item, &job);
-    tess_pool_run(cpu->pool, op->out[0].n * op->out[0].d * op->out[0].h, window_item, &job);
+    const tess_tensor *in = &op->in[0];
+    side_job job = {op, buffers, buffers->workspace, tess_tensor_3d(TESS_F32, in->n, in->d, in->h, in->w, 1)};
+    if (op->side.sums) {
+        job.sums = buffers->out[0];
+        job.layout = op->out[0];
+    }
+    tess_pool_run(cpu->pool, in->n * in->d * in->h, channels_item, &job);
+    if (!op->side.sums)
+        tess_pool_run(cpu->pool, op->out[0].n * op->out[0].d * op->out[0].h, window_item, &job);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

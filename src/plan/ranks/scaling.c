@@ -113,7 +113,7 @@ typedef struct strip_kinds {
 } strip_kinds;
 
 static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setup, tess_plan_shape shape,
-                                bool slab, int *index, tess_error *error)
+                                int *index, tess_error *error)
 {
     for (*index = 0; *index < kinds->count; ++*index) {
         const tess_plan_shape *s = &kinds->shape[*index];
@@ -124,8 +124,7 @@ static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setu
     if (kinds->count == MOST_KINDS)
         return tess_fail(error, TESS_INTERNAL, "strips of more than %d kinds", MOST_KINDS);
     kinds->shape[kinds->count] = shape;
-    return (slab ? tess_timetable_make_slab : tess_timetable_make)(setup->bound, setup->rates, shape,
-                                                                   &kinds->timetable[kinds->count++], error);
+    return tess_timetable_make(setup->bound, setup->rates, shape, &kinds->timetable[kinds->count++], error);
 }
 
 /* Groups are chosen for an inner strip whose exchange is the slowest: one between two nodes, if there is one. */
@@ -161,20 +160,19 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (int r = 0; r < used && status == TESS_OK; r++) {
         const int64_t rows = tess_strips_rows(strips, r);
-        const bool alone = p->divide == TESS_DIVIDE_SLICES, flat = point->slabs;
+        const bool alone = p->divide == TESS_DIVIDE_SLICES;
         const tess_plan_shape shape = {
             .n = 1,
-            .h = tess_round_up(flat ? p->height : rows, setup->grid[TESS_HEIGHT]),
+            .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
             .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
-            .d = alone ? 1 : tess_round_up(flat ? rows : p->depth, setup->grid[TESS_DEPTH]),
+            .d = alone ? 1 : tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
             .above = r > 0 && !alone,
             .below = r + 1 < used && !alone,
-            .slices = p->divide == TESS_DIVIDE_SLABS};
+            .slices = point->slabs && !alone};
         point->rows = tess_max_i64(point->rows, rows);
-        status = timetable_of(kinds, setup, shape, point->slabs && p->divide == TESS_DIVIDE_ROWS, &index[r],
-                              error);
+        status = timetable_of(kinds, setup, shape, &index[r], error);
     }
-    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs && p->divide == TESS_DIVIDE_ROWS)
+    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs)
         status = avoid(kinds, setup, used, point, error);
     for (int r = 0; r < used && status == TESS_OK; r++) {
         of_rank[r] = &kinds->timetable[index[r]];
@@ -188,31 +186,24 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
 
 static tess_strips divide(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs)
 {
-    switch (p->divide) {
-    case TESS_DIVIDE_ROWS:
-        break;
-    case TESS_DIVIDE_SLICES:
+    if (p->divide == TESS_DIVIDE_SLICES)
         return tess_strips_of(1, p->depth, ranks);
-    case TESS_DIVIDE_SLABS:
+    if (slabs)
         return tess_strips_of(tess_round_up(tess_bound_least_slab(setup->bound), setup->grid[TESS_DEPTH]),
                               p->depth, ranks);
-    }
-    return slabs ? tess_strips_of(setup->grid[TESS_DEPTH], p->depth, ranks)
-                 : tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+    return tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
 }
 
 static tess_status simulate(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs,
                             tess_scale_point *point, tess_error *error)
 {
+    slabs = slabs || p->divide != TESS_DIVIDE_ROWS;
     const tess_strips strips = divide(setup, p, ranks, slabs);
     strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
     const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
     tess_timetable_time time = {0};
-    *point = (tess_scale_point){.ranks = ranks,
-                                .used = (int)strips.count,
-                                .slabs = slabs || p->divide != TESS_DIVIDE_ROWS,
-                                .avoided = 1,
-                                .measured = true};
+    *point = (tess_scale_point){
+        .ranks = ranks, .used = (int)strips.count, .slabs = slabs, .avoided = 1, .measured = true};
     tess_status status = kinds && of_rank
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");

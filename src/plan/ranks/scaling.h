@@ -40,14 +40,14 @@ typedef struct tess_scale_setup {
     int64_t grid[TESS_SPATIAL]; /* of the network */
     const tess_rates *rates;
     tess_links links;
-    bool slabs; /* volumes may be divided by slices, which plans do not do yet */
+    bool slabs; /* volumes may be divided by slices, as `reconstruct` does, where that is faster */
     int avoid;  /* the most convolutions that may share an exchange; 1: as plans do today */
 } tess_scale_setup;
 
 typedef struct tess_scale_point {
-    int ranks, used; /* used: ranks that have something to do */
-    int64_t rows;    /* of the largest strip, or slices */
-    bool slabs;      /* slices of a volume are divided instead of rows, which is only simulated */
+    int ranks, used;                  /* used: ranks that have something to do */
+    int64_t rows;                     /* of the largest strip, or slices */
+    bool slabs;                       /* slices of a volume are divided instead of rows */
     double gradient, denoiser, other; /* seconds of computing; other: what every rank repeats */
     double gradient_communication, denoiser_communication;
     double seconds; /* of the iteration */
