@@ -292,7 +292,10 @@ def check_output(bench, launcher, program):
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting; a lost rank ends the job."""
     big, small = models(bench)
-    for how, words in ((signal.SIGINT, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGINT, ("tomo3d", "--size", "32", "--angles", "9", *small)),
+    np.save(bench.path("m.npy"), picture(160, 120, 1).astype(np.float32))
+    blur = bench.path("measured.json")
+    blur.write_text(json.dumps({"operator": "blur", "angles": [0], "sigma": [2, 1], "measurement": "m.npy"}))
+    for how, words in ((signal.SIGINT, (blur, *small)), (signal.SIGKILL, (blur, *small)), (signal.SIGINT, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGINT, ("tomo3d", "--size", "32", "--angles", "9", *small)),
                        (signal.SIGKILL, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGKILL, ("tomo2d", "--size", "160", "--angles", "30", *big)),
                        (signal.SIGKILL, ("tomo3d", "--size", "32", "--angles", "9", *small))):
         output = bench.path("stopped.npy")
@@ -302,15 +305,15 @@ def check_stop(bench, launcher, program):
             time.sleep(0.02)
             pids = ranks_of(process.pid)
         time.sleep(0.5)
-        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words[0]}: the job runs")
+        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {os.path.basename(words[0])}: the job runs")
         if process.poll() is None:
             os.kill(pids[2], how)
         begin = time.monotonic()
         status, _, err = launcher.end(process, 60)
-        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words[0]}: {status} {err[:500]}")
-        bench.check(time.monotonic() - begin < 30 and not output.exists(), f"{how.name} {words[0]}: ends, without a half-written output")
+        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {os.path.basename(words[0])}: {status} {err[:500]}")
+        bench.check(time.monotonic() - begin < 30 and not output.exists(), f"{how.name} {os.path.basename(words[0])}: ends, without a half-written output")
         if how == signal.SIGINT:
-            bench.check(not leftovers(bench.folder), f"{how.name} {words[0]}: no temporary file")
+            bench.check(not leftovers(bench.folder), f"{how.name} {os.path.basename(words[0])}: no temporary file")
         for name in leftovers(bench.folder):
             shutil.rmtree(bench.path(name), ignore_errors=True)
 
