@@ -114,6 +114,9 @@ static const cli_option options[] = {
     {"--halo", "H", cli_halo, AT(halo), "of the denoiser, as in tessera denoise: auto, exact or N pixels",
      "auto exact"},
     {"--batch", "B", cli_batch, AT(batch), "of the denoiser: auto, or N tiles at once", "auto"},
+    {"--ranks", "P", cli_integer, AT(ranks),
+     "with plan: also what P ranks would take on the machine of --machine", NULL, 1, 4096},
+    {"--machine", "FILE", cli_text, AT(machine), "with plan: a machine file with \"network\"", CLI_FILES},
 };
 
 static int run(int argc, char **argv, bool plan)

@@ -175,6 +175,8 @@ typedef struct tess_reconstruct_settings {
     int64_t tile_depth;  /* 3-D prior: or TESS_TILE_CUBE; 0: not cut, unless the tile is automatic */
     const char *prior;   /* of volumes: "slices", "volume" (a 3-D network); NULL = by preset and model */
     const char *inflate; /* how a 2-D network becomes 3-D: "halves", "level"; NULL = halves */
+    int64_t ranks;       /* plans only: as in tess_denoise_settings */
+    const char *machine;
 } tess_reconstruct_settings;
 
 TESS_API void tess_reconstruct_settings_init(tess_reconstruct_settings *settings);

@@ -72,13 +72,17 @@ static void put(tess_net *net, tess_layer *layers, int *count, tess_layer layer)
 static void put_folded(tess_net *net, tess_layer *layers, int *count, tess_layer conv, double side)
 {
     if (side != 0) {
-        const tess_value map = net->value_count++;
+        const tess_value map = net->value_count++, sums = net->value_count++;
         tess_value_info info = net->values[conv.in[0]];
         info.channels = 1;
         info.root = map;
         info.offset = 0;
         info.wide = true;
         net->values[map] = info;
+        info.root = sums;
+        info.producer = *count;
+        info.kept = info.view = false;
+        net->values[sums] = info; /* stored by plans for slabs only */
         put(net, layers, count,
             (tess_layer){.kind = TESS_OP_SIDE_SUM,
                          .inputs = 1,
@@ -88,6 +92,7 @@ static void put_folded(tess_net *net, tess_layer *layers, int *count, tess_layer
                          .window = conv.window,
                          .slices = conv.slices,
                          .side = side * (double)conv.scale,
+                         .sums = 1 + sums,
                          .scale = conv.scale});
         conv.in[conv.inputs++] = map;
         conv.mapped = true;
@@ -99,7 +104,7 @@ static void put_folded(tess_net *net, tess_layer *layers, int *count, tess_layer
 
 tess_status tess_net_fold_slices(tess_net *net, tess_weights *weights, tess_error *error)
 {
-    /* There is at most one new layer and one new value for each existing one. */
+    /* There are at most one new layer and two new values for each existing layer. */
     const size_t most = 2 * (size_t)net->layer_count + (size_t)net->value_count;
     tess_layer *layers = tess_small_alloc(most, sizeof *layers);
     tess_value_info *values = tess_small_realloc(net->values, most, sizeof *values);

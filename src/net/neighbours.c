@@ -33,9 +33,9 @@ static void begin(void *user, const tess_exchange *e, tess_stream *stream)
                                              .receive_bytes = tess_exchange_bytes(e, e->above)};
     if (e->below)
         list[count++] = (tess_dist_transfer){.peer = n->below,
-                                             .send = tess_exchange_row(e, e->rows.h - e->below),
+                                             .send = tess_exchange_row(e, tess_exchange_own(e) - e->below),
                                              .send_bytes = tess_exchange_bytes(e, e->below),
-                                             .receive = tess_exchange_row(e, e->rows.h),
+                                             .receive = tess_exchange_row(e, tess_exchange_own(e)),
                                              .receive_bytes = tess_exchange_bytes(e, e->below)};
     n->status = tess_dist_exchange_begin(n->exchange, list, count, &n->error);
 }

@@ -51,6 +51,7 @@ typedef struct tess_layer {
     int slices;  /* depth of the file's kernel; if more than the window's, only the middle slice is used */
     int rank;    /* of the file's kernel; 0: as many as its window has axes */
     double side; /* SIDE_SUM: the constant of the side slices */
+    tess_value sums; /* SIDE_SUM: 1 + the sums of channels, which slabs compute first and exchange; 0: none */
     tess_op_group_norm group_norm;
     tess_op_attention attention;
     double rate; /* DROPOUT: the part of the values that become zero */

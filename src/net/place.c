@@ -107,7 +107,7 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
     for (int v = 0; v < tess_net_value_count(plan->bound->net); v++) {
         tess_tensor whole = tess_plan_tensor(plan, v);
         whole.c = tess_net_value(plan->bound->net, tess_net_value(plan->bound->net, v)->root)->channels;
-        whole.h += plan->margins[v].above + plan->margins[v].below;
+        *(plan->shape.slices ? &whole.d : &whole.h) += plan->margins[v].above + plan->margins[v].below;
         place->storage_of[v] = v;
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
@@ -132,7 +132,8 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
     plan->lower_bound = tess_arena_lower_bound(place->storage, values);
     for (int v = 0; v < values; v++) {
         const tess_tensor t = tess_plan_tensor(plan, v);
-        const int64_t first = plan->margins[v].above * t.stride_h + tess_net_value(net, v)->offset;
+        const int64_t first =
+            plan->margins[v].above * tess_plan_stride(plan, &t) + tess_net_value(net, v)->offset;
         plan->offset[v] =
             place->storage[storage_of(plan, place, v)].offset + (size_t)first * tess_dtype_size(t.dtype);
     }

@@ -9,8 +9,9 @@ tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value)
 {
     tess_tensor t = tess_value_tensor(plan->bound->net, value, plan->bound->dtype, plan->shape);
     const tess_margin margin = plan->margins[value];
-    t.stride_d = (t.h + margin.above + margin.below) * t.stride_h;
-    t.stride_n = t.d * t.stride_d;
+    const int64_t more = margin.above + margin.below;
+    t.stride_d = (t.h + (plan->shape.slices ? 0 : more)) * t.stride_h;
+    t.stride_n = (t.d + (plan->shape.slices ? more : 0)) * t.stride_d;
     return t;
 }
 
@@ -209,6 +210,7 @@ tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index)
         return view;
     }
     view.rows = tess_plan_tensor(plan, step->in[0]);
+    view.slices = plan->shape.slices;
     view.above = plan->margins[step->in[0]].above;
     view.below = plan->margins[step->in[0]].below;
     return view;

@@ -3,7 +3,8 @@
  *
  * Steps: OP runs an op. COPY copies a value next to others where a concatenation could not share storage.
  * EXCHANGE starts to fetch rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below),
- * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. */
+ * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. For a slab of a volume
+ * (tess_plan_shape: slices), slices take the place of rows. */
 #ifndef TESS_NET_PLAN_H
 #define TESS_NET_PLAN_H
 
@@ -40,8 +41,9 @@ typedef struct tess_plan_step {
     tess_step_kind kind;
     const tess_op *op; /* OP, COPY; else NULL */
     int layer;         /* parts of a divided layer have the same number */
-    tess_tensor rows;  /* EXCHANGE, ARRIVAL: the strip's own rows of the value */
-    int above, below;  /* and how many rows come from the neighbours; as many go there */
+    tess_tensor rows;  /* EXCHANGE, ARRIVAL: the strip's own rows of the value, or slices */
+    bool slices;
+    int above, below; /* and how many rows come from the neighbours; as many go there */
 } tess_plan_step;
 int tess_net_plan_step_count(const tess_net_plan *plan);
 tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index);
@@ -55,19 +57,28 @@ const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);
 typedef struct tess_exchange {
     tess_tensor rows; /* the strip's own rows */
     void *data; /* first of its own rows; the neighbours' rows lie directly around, at the tensor's strides */
+    bool slices; /* slices instead of rows */
     int above, below;
 } tess_exchange;
+/* The strip's own rows, or slices. */
+static inline int64_t tess_exchange_own(const tess_exchange *exchange)
+{
+    return exchange->slices ? exchange->rows.d : exchange->rows.h;
+}
 /* Where one of these rows begins, and the bytes from the first value of one row to the last of the `count`-th. If the value
  * shares its storage with others, theirs are in between; they are the same value on all ranks, or not yet read. */
 static inline char *tess_exchange_row(const tess_exchange *exchange, int64_t row)
 {
     return (char *)exchange->data +
-           row * exchange->rows.stride_h * (int64_t)tess_dtype_size(exchange->rows.dtype);
+           row * (exchange->slices ? exchange->rows.stride_d : exchange->rows.stride_h) *
+               (int64_t)tess_dtype_size(exchange->rows.dtype);
 }
 static inline size_t tess_exchange_bytes(const tess_exchange *exchange, int64_t count)
 {
     const tess_tensor *t = &exchange->rows;
-    const int64_t values = (count - 1) * t->stride_h + (t->w - 1) * t->stride_w + t->c;
+    const int64_t row = (t->w - 1) * t->stride_w + t->c,
+                  values = exchange->slices ? (count - 1) * t->stride_d + (t->h - 1) * t->stride_h + row
+                                            : (count - 1) * t->stride_h + row;
     return count > 0 ? (size_t)values * tess_dtype_size(t->dtype) : 0;
 }
 /* Fills the surrounding rows in stream order: `begin` starts, and they are there after `end`. Until then the strip's own

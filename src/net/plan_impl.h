@@ -17,7 +17,7 @@ typedef struct tess_step {
     tess_prepared *prepared;
 } tess_step;
 
-/* Rows of neighbours that are stored around a value. */
+/* Rows of neighbours, or slices, that are stored around a value. */
 typedef struct tess_margin {
     int above, below;
 } tess_margin;
@@ -32,6 +32,17 @@ struct tess_net_plan {
     tess_lifetime *lives; /* of the storage of each value; 0 bytes: it has none of its own */
     size_t arena_bytes, workspace_bytes, lower_bound;
 };
+
+/* The axis that neighbours divide. */
+static inline int tess_plan_axis(const tess_net_plan *plan)
+{
+    return plan->shape.slices ? TESS_DEPTH : TESS_HEIGHT;
+}
+/* From a row, or slice, to the next. */
+static inline int64_t tess_plan_stride(const tess_net_plan *plan, const tess_tensor *tensor)
+{
+    return plan->shape.slices ? tensor->stride_d : tensor->stride_h;
+}
 
 /* OP and COPY. */
 static inline bool tess_step_computes(const tess_step *step)

@@ -14,15 +14,16 @@ static void exchange(const tess_net_plan *plan, const tess_net_run *run, const t
     const tess_margin margin = plan->margins[step->in[0]];
     const tess_exchange wanted = {.rows = tess_plan_tensor(plan, step->in[0]),
                                   .data = (char *)run->arena + plan->offset[step->in[0]],
+                                  .slices = plan->shape.slices,
                                   .above = margin.above,
                                   .below = margin.below};
     (begins ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
     tess_trace_end(trace, TESS_TRACE_EXCHANGE, begins ? "send rows" : "wait for rows", start);
 }
 
-static int64_t row_at(const tess_tensor *tensor, int64_t row)
+static int64_t row_at(const tess_net_plan *plan, const tess_tensor *tensor, int64_t row)
 {
-    return row * tensor->stride_h * (int64_t)tess_dtype_size(tensor->dtype);
+    return row * tess_plan_stride(plan, tensor) * (int64_t)tess_dtype_size(tensor->dtype);
 }
 
 static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
@@ -35,8 +36,9 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
     for (int i = 0; i < step->op.outputs; i++)
         buffers.out[i] = (char *)run->arena + plan->offset[step->out[i]];
     for (int i = 0; i < step->op.inputs; i++)
-        buffers.in[i] = (const char *)buffers.in[i] + row_at(&step->op.in[i], i ? step->row : step->in_row);
-    buffers.out[0] = (char *)buffers.out[0] + row_at(&step->op.out[0], step->row);
+        buffers.in[i] =
+            (const char *)buffers.in[i] + row_at(plan, &step->op.in[i], i ? step->row : step->in_row);
+    buffers.out[0] = (char *)buffers.out[0] + row_at(plan, &step->op.out[0], step->row);
     buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
     device->ops->run(device, step->prepared, &buffers, run->stream);
 }

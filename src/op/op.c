@@ -152,7 +152,7 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_RAY_SPREAD:
         return same_rays(&a->rays, &b->rays);
     case TESS_OP_SIDE_SUM:
-        return equal(a->side.value, b->side.value);
+        return equal(a->side.value, b->side.value) && a->side.sums == b->side.sums;
     case TESS_OP_GROUP_NORM:
     case TESS_OP_GROUP_NORM_GRAD:
         return same_group_norm(&a->group_norm, &b->group_norm);

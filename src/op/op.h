@@ -110,9 +110,10 @@ typedef struct tess_op_rays {
 
 /* out[z][y][x], one fp32 channel, = value * the sum of `in` over all channels and the window of `kernel`
  * around (z, y, x), without slice z itself. Values outside are zero. Strides 1, odd kernels, padding kernel /
- * 2. */
+ * 2; none in depth where slices of neighbours are part of `in`. */
 typedef struct tess_op_side {
     double value;
+    bool sums; /* only the first half: out[z][y][x] = the sum of the pixel's channels */
 } tess_op_side;
 
 /* GROUP_NORM: y = (in[0] - mean) / sqrt(variance + epsilon) * weight + bias. The channels are divided into

@@ -115,6 +115,15 @@ static bool one_channel_shape(const tess_op *op, tess_tensor *out)
     return out->c == 1;
 }
 
+/* Slices of neighbours may be part of the input: there is no padding in depth then. */
+static bool side_sum_shape(const tess_op *op, tess_tensor *out)
+{
+    const bool good = one_channel_shape(op, out);
+    if (!op->side.sums)
+        out->d += op->pad_before[TESS_DEPTH] + op->pad_after[TESS_DEPTH] - (op->kernel[TESS_DEPTH] - 1);
+    return good;
+}
+
 /* Sums for mean and variance, then difference, product and sum. */
 static double group_norm_flops(const tess_op *op)
 {

@@ -9,45 +9,79 @@ static tess_convolve *convolve_of(tess_operator *op)
 
 /* Pointers into the scratch memory. */
 typedef struct parts {
-    void *workspace, *response, *seen, *blurred, *sum, *image;
+    void *workspace, *response, *seen, *blurred, *sum, *image, *waves;
 } parts;
 
 static parts parts_of(const tess_convolve *v, void *scratch)
 {
     char *at = scratch;
-    return (parts){at,
+    return (parts){at + v->workspace_at,
                    at + v->response_at,
                    at + v->waves_at[0],
                    at + v->waves_at[1],
                    at + v->waves_at[2],
-                   at + v->image_at};
+                   at + v->image_at,
+                   at};
 }
 
 static void run(const tess_convolve *v, int step, const parts *p, const void *in, void *out, const void *with,
                 tess_stream *stream)
 {
     const tess_op_buffers buffers = {.in = {in, with}, .out = {out}, .workspace = p->workspace};
-    v->op.device->ops->run(v->op.device, v->step[step], &buffers, stream);
+    if (v->step[step]) /* not for nothing: none of a strip's rows may be measured */
+        v->op.device->ops->run(v->op.device, v->step[step], &buffers, stream);
+}
+
+static void copy_columns(const tess_convolve *v, const tess_waves *waves, const void *from, void *to,
+                         tess_stream *stream)
+{
+    size_t bytes;
+    if (from != to && tess_tensor_bytes(&waves->columns, &bytes)) /* it did when they were laid out */
+        v->op.device->memory->copy(v->op.device, to, from, bytes, stream);
+}
+
+static void transform(const tess_convolve *v, const parts *p, const void *image, void *spectrum,
+                      tess_stream *stream)
+{
+    if (tess_share_many(v->op.share))
+        copy_columns(v, &v->waves, tess_waves_there(&v->waves, image, p->waves, stream), spectrum, stream);
+    else
+        run(v, CONVOLVE_TRANSFORM, p, image, spectrum, NULL, stream);
+}
+
+static void back(const tess_convolve *v, const parts *p, const void *spectrum, void *image,
+                 tess_stream *stream)
+{
+    if (tess_share_many(v->op.share)) {
+        copy_columns(v, &v->waves, spectrum, p->waves, stream);
+        tess_waves_back(&v->waves, p->waves, image, stream);
+    } else {
+        run(v, CONVOLVE_BACK, p, spectrum, image, NULL, stream);
+    }
 }
 
 /* Computes H_i in p->response; p->image holds the kernel's image temporarily. */
 static void make_response(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
 {
     tess_kernels_place(&v->kernels, v->held.data, i, p->image, stream);
-    run(v, CONVOLVE_KERNEL_SPECTRUM, p, p->image, p->response, NULL, stream);
+    if (tess_share_many(v->op.share))
+        copy_columns(v, &v->kernel_waves, tess_waves_there(&v->kernel_waves, p->image, p->waves, stream),
+                     p->response, stream);
+    else
+        run(v, CONVOLVE_KERNEL_SPECTRUM, p, p->image, p->response, NULL, stream);
 }
 
 /* Blurs the image whose spectrum is p->seen into `out`. */
 static void blur(const tess_convolve *v, const parts *p, void *out, tess_stream *stream)
 {
     run(v, CONVOLVE_TIMES, p, p->seen, p->blurred, p->response, stream);
-    run(v, CONVOLVE_BACK, p, p->blurred, out, NULL, stream);
+    back(v, p, p->blurred, out, stream);
 }
 
 /* Adds the spectrum of the transpose of blur i of `image` to p->sum. */
 static void collect(const tess_convolve *v, int64_t i, const parts *p, const void *image, tess_stream *stream)
 {
-    run(v, CONVOLVE_TRANSFORM, p, image, p->blurred, NULL, stream);
+    transform(v, p, image, p->blurred, stream);
     run(v, CONVOLVE_TIMES_CONJUGATE, p, p->blurred, p->blurred, p->response, stream);
     if (i)
         run(v, CONVOLVE_ADD_WAVES, p, p->sum, p->sum, p->blurred, stream);
@@ -65,7 +99,7 @@ static void convolve_forward(tess_operator *op, const void *image, void *measure
 {
     const tess_convolve *v = convolve_of(op);
     const parts p = parts_of(v, scratch);
-    run(v, CONVOLVE_TRANSFORM, &p, image, p.seen, NULL, stream);
+    transform(v, &p, image, p.seen, stream);
     for (int64_t i = 0; i < op->measurement.n; i++) {
         float *to = (float *)measurement + i * op->measurement.stride_n;
         make_response(v, i, &p, stream);
@@ -103,7 +137,7 @@ static void convolve_adjoint(tess_operator *op, const void *measurement, void *i
     const tess_convolve *v = convolve_of(op);
     const parts p = parts_of(v, scratch);
     correlate(v, measurement, &p, false, stream);
-    run(v, CONVOLVE_BACK, &p, p.sum, image, NULL, stream);
+    back(v, &p, p.sum, image, stream);
 }
 
 static void convolve_absorb(tess_operator *op, const void *measurement, void *scratch, tess_stream *stream)
@@ -112,7 +146,10 @@ static void convolve_absorb(tess_operator *op, const void *measurement, void *sc
     const parts p = parts_of(v, scratch);
     void *data = (char *)v->held.data + v->data_at;
     correlate(v, measurement, &p, true, stream);
-    run(v, v->margins ? CONVOLVE_BACK : CONVOLVE_KEEP_WAVES, &p, p.sum, data, NULL, stream);
+    if (v->margins)
+        back(v, &p, p.sum, data, stream);
+    else
+        run(v, CONVOLVE_KEEP_WAVES, &p, p.sum, data, NULL, stream);
 }
 
 /* The transpose is applied to each blur's middle as soon as it is computed, so that no measurement is held. */
@@ -121,18 +158,17 @@ static void convolve_normal(tess_operator *op, bool less, const void *image, voi
 {
     const tess_convolve *v = convolve_of(op);
     const parts p = parts_of(v, scratch);
-    run(v, CONVOLVE_TRANSFORM, &p, image, p.seen, NULL, stream);
+    transform(v, &p, image, p.seen, stream);
     for (int64_t i = 0; i < op->measurement.n; i++) {
         make_response(v, i, &p, stream);
         blur(v, &p, p.image, stream);
         for (int k = 0; k < 4; k++) {
             float *edge = (float *)p.image + v->edge_at[k];
-            if (v->step[CONVOLVE_EDGE + k])
-                run(v, CONVOLVE_EDGE + k, &p, edge, edge, NULL, stream);
+            run(v, CONVOLVE_EDGE + k, &p, edge, edge, NULL, stream);
         }
         collect(v, i, &p, p.image, stream);
     }
-    run(v, CONVOLVE_BACK, &p, p.sum, out, NULL, stream);
+    back(v, &p, p.sum, out, stream);
     if (less)
         run(v, CONVOLVE_LESS, &p, out, out, (const char *)v->held.data + v->data_at, stream);
 }
@@ -141,11 +177,16 @@ static void filter(const tess_convolve *v, const double *factors, const void *in
                    tess_stream *stream)
 {
     const char *held = v->held.data;
-    const tess_op_buffers buffers = {.in = {in, held + v->power_at, v->margins ? NULL : held + v->data_at},
-                                     .out = {out},
-                                     .workspace = scratch,
-                                     .factors = factors};
+    tess_op_buffers buffers = {.in = {in, held + v->power_at, v->margins ? NULL : held + v->data_at},
+                               .out = {out},
+                               .workspace = (char *)scratch + v->workspace_at,
+                               .factors = factors};
+    const bool many = tess_share_many(v->op.share);
+    if (many)
+        buffers.in[0] = buffers.out[0] = tess_waves_there(&v->waves, in, scratch, stream);
     v->op.device->ops->run(v->op.device, v->step[CONVOLVE_FILTER], &buffers, stream);
+    if (many)
+        tess_waves_back(&v->waves, scratch, out, stream);
 }
 
 static void convolve_step(tess_operator *op, const tess_normal_step *s, const void *image, void *out,
@@ -176,6 +217,8 @@ static void convolve_destroy(tess_operator *op)
         if (v->step[i])
             op->device->ops->release(op->device, v->step[i]);
     tess_kernels_close(&v->kernels);
+    tess_waves_close(&v->waves);
+    tess_waves_close(&v->kernel_waves);
     op->device->memory->free(op->device, &v->held);
     tess_small_free(v);
 }

@@ -8,7 +8,10 @@
  * middle, and the pixels of the margins are unknowns like all others (Almeida & Figueiredo, "Deconvolving images with
  * unknown boundaries using ADMM", TIP 2013). Because of the mask, N = sum A_i^T A_i is no longer diagonal after an
  * FFT: `normal` computes N x, and `precondition` is the inverse of the circular N + shift, which differs from the
- * true one only near the margins, so that few steps of conjugate gradients suffice. */
+ * true one only near the margins, so that few steps of conjugate gradients suffice.
+ *
+ * Ranks that share the image have a strip of its rows, margins included, the measured rows among these, and some columns of
+ * all spectra (waves.h). */
 #ifndef TESS_PHYSICS_CONVOLVE_H
 #define TESS_PHYSICS_CONVOLVE_H
 
@@ -22,6 +25,7 @@ typedef struct tess_convolve_settings {
     int64_t seen_height, seen_width;
     int64_t count;
     const tess_blur_kernel *kernels; /* not needed after the operator is created */
+    tess_share *share;               /* of the image's rows; NULL: alone; must outlive the operator */
 } tess_convolve_settings;
 
 /* Returns a side for `seen` pixels with at least `reach` around them whose prime factors are small, so that its FFT

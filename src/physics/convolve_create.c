@@ -52,7 +52,7 @@ static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, 
     const tess_tensor image = v->op.image, *seen = &v->op.measurement;
     const tess_tensor middle = window(image, seen->h, seen->w),
                       dense = tess_tensor_2d(TESS_F32, 1, seen->h, seen->w, image.c);
-    const int64_t rows = s->margin_rows, columns = s->margin_columns, below = image.h - rows - seen->h,
+    const int64_t rows = v->margin_rows, columns = s->margin_columns, below = image.h - rows - seen->h,
                   right = image.w - columns - seen->w;
     v->margins = s->seen_height > 0;
     v->middle = rows * image.stride_h + columns * image.stride_w;
@@ -71,7 +71,8 @@ static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, 
 static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
 {
     const tess_tensor image = v->op.image;
-    const int64_t h = image.h, bins = image.w / 2 + 1;
+    const bool many = tess_share_many(s->share);
+    const int64_t h = many ? v->waves.columns.h : image.h, bins = many ? v->waves.columns.w : image.w / 2 + 1;
     const tess_tensor waves = tess_tensor_2d(TESS_F32, 1, h, bins, 2 * image.c),
                       one = tess_tensor_2d(TESS_F32, 1, h, image.w, 1),
                       response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
@@ -103,14 +104,19 @@ static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op 
                                      .in = {image, power, waves},
                                      .out = {image},
                                      .inputs = v->margins ? 2 : 3};
+    if (many) { /* a product in place */
+        ops[CONVOLVE_FILTER].in[0] = ops[CONVOLVE_FILTER].out[0] = waves;
+        ops[CONVOLVE_FILTER].filter.product_only = true;
+    }
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         for (int k = 0; k < TESS_SPATIAL; k++)
             ops[i].kernel[k] = ops[i].stride[k] = 1;
 }
 
-static bool empty(const tess_op *op)
+/* Parts of an image may be empty, and ranks transform with `waves`. */
+static bool runs(const tess_convolve *v, const tess_op *op)
 {
-    return op->in[0].h == 0 || op->in[0].w == 0;
+    return op->in[0].h > 0 && op->in[0].w > 0 && !(tess_share_many(v->op.share) && op->kind == TESS_OP_FFT);
 }
 
 /* Computes the layout of the memory and its size. */
@@ -125,7 +131,7 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
                          (long long)v->op.measurement.n, (long long)v->op.image.h, (long long)v->op.image.w);
     for (int i = 0; i < CONVOLVE_STEPS; i++) {
         tess_op_needs needs;
-        if (empty(&ops[i]))
+        if (!runs(v, &ops[i]))
             continue;
         TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
         workspace = needs.workspace > workspace ? needs.workspace : workspace;
@@ -134,12 +140,18 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
     }
     waves = tess_align_size(waves, ALIGNMENT);
     response = tess_align_size(response, ALIGNMENT);
-    v->response_at = tess_align_size(workspace, ALIGNMENT);
-    for (int i = 0; i < 3; i++)
-        v->waves_at[i] = v->response_at + response + (size_t)i * waves;
+    if (tess_share_many(v->op.share)) {
+        const size_t one = v->kernel_waves.scratch_bytes, colours = v->waves.scratch_bytes;
+        v->workspace_at = one > colours ? one : colours;
+        plans += v->waves.held_bytes + v->kernel_waves.held_bytes;
+    }
+    v->response_at = v->workspace_at + tess_align_size(workspace, ALIGNMENT);
+    v->waves_at[0] = v->response_at + response;
+    v->waves_at[1] = tess_share_many(v->op.share) ? 0 : v->waves_at[0] + waves;
+    v->waves_at[2] = (v->waves_at[1] ? v->waves_at[1] : v->waves_at[0]) + waves;
     v->image_at = v->waves_at[2] + waves;
     v->op.scratch_bytes = v->image_at + tess_align_size(image, ALIGNMENT);
-    v->op.step_scratch_bytes = v->margins ? v->op.scratch_bytes : filter;
+    v->op.step_scratch_bytes = v->margins ? v->op.scratch_bytes : v->workspace_at + filter;
     v->power_at = tess_align_size(tess_kernels_bytes(&v->kernels), ALIGNMENT);
     v->data_at = v->power_at + tess_align_size(response / 2, ALIGNMENT);
     v->held_bytes = v->data_at + (v->margins ? tess_align_size(image, ALIGNMENT) : waves);
@@ -175,8 +187,13 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
                           tess_op ops[CONVOLVE_STEPS], tess_error *error)
 {
     const bool margins = s->seen_height > 0;
+    const int64_t first = tess_share_first(s->share), rows = tess_share_rows(s->share, s->height),
+                  seen_first = tess_max_i64(first, s->margin_rows),
+                  seen_height = margins ? s->seen_height : s->height,
+                  seen_end = tess_min_i64(first + rows, s->margin_rows + seen_height);
     const double pixels = (double)s->height * (double)s->width,
-                 transforms = (double)(s->count * (s->channels + 1) + s->channels);
+                 transforms =
+                     (double)rows / (double)s->height * (double)(s->count * (s->channels + 1) + s->channels);
     double norm = 0;
     for (int64_t i = 0; i < s->count; i++)
         norm += tess_kernel_gain(&s->kernels[i]) * tess_kernel_gain(&s->kernels[i]);
@@ -184,14 +201,22 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
     v->op = (tess_operator){.table = margins ? &tess_convolve_margins : &tess_convolve_circular,
                             .device = device,
                             .name = "blur",
-                            .image = tess_tensor_2d(TESS_F32, 1, s->height, s->width, s->channels),
+                            .image = tess_tensor_2d(TESS_F32, 1, rows, s->width, s->channels),
                             .measurement =
-                                tess_tensor_2d(TESS_F32, s->count, margins ? s->seen_height : s->height,
+                                tess_tensor_2d(TESS_F32, s->count, tess_max_i64(seen_end - seen_first, 0),
                                                margins ? s->seen_width : s->width, s->channels),
+                            .share = s->share,
+                            .image_first = first * s->width * s->channels,
                             .forward_flops = transforms * 2.5 * pixels * log2(pixels + 1),
                             .forward_bytes = transforms * 8 * sizeof(float) * pixels,
                             .norm_squared = norm};
+    v->margin_rows = tess_min_i64(seen_first - first, rows);
     tess_kernels_lay_out(&v->kernels, device, s->height, s->width, s->kernels, s->count);
+    if (tess_share_many(s->share)) {
+        tess_kernels_take_rows(&v->kernels, first, rows);
+        TESS_TRY(tess_waves_lay_out(&v->waves, device, s->share, s->width, s->channels, error));
+        TESS_TRY(tess_waves_lay_out(&v->kernel_waves, device, s->share, s->width, 1, error));
+    }
     describe(v, s, ops);
     return lay_out(v, ops, error);
 }
@@ -201,8 +226,12 @@ static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const te
 {
     tess_device *device = v->op.device;
     for (int i = 0; i < CONVOLVE_STEPS; i++)
-        if (!empty(&ops[i]))
+        if (runs(v, &ops[i]))
             TESS_TRY(device->ops->prepare(device, &ops[i], &v->step[i], error));
+    if (tess_share_many(v->op.share)) {
+        TESS_TRY(tess_waves_open(&v->waves, error));
+        TESS_TRY(tess_waves_open(&v->kernel_waves, error));
+    }
     TESS_TRY(device->memory->alloc(device, &v->held, TESS_MEM_WORKSPACE, v->held_bytes, error));
     return tess_kernels_open(&v->kernels, list, v->held.data, error);
 }

@@ -187,8 +187,11 @@ tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model
                             const tess_cut_request *request, tess_cut_plan *plan, tess_error *error)
 {
     tess_cutter c = cutter_for(bound, model, rates, request);
-    *plan = (tess_cut_plan){
-        .batch = 1, .above = request->above, .below = request->below, .volume = model->volume};
+    *plan = (tess_cut_plan){.batch = 1,
+                            .above = request->above,
+                            .below = request->below,
+                            .slices = request->slices,
+                            .volume = model->volume};
     TESS_TRY(check_asked(&c, error));
     TESS_TRY(fit_seconds(&c, error));
     TESS_TRY(choose_tile(&c, plan, error));

@@ -132,7 +132,8 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
                                    .h = tess_axis_largest_window(&plan->rows),
                                    .w = tess_axis_largest_window(&plan->cols),
                                    .above = plan->above,
-                                   .below = plan->below};
+                                   .below = plan->below,
+                                   .slices = plan->slices};
     tess_net_plan *net_plan = NULL;
     TESS_TRY(tess_net_plan_create(c->bound, shape, &net_plan, error));
     plan->arena_bytes = tess_net_plan_arena_bytes(net_plan);

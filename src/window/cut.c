@@ -21,7 +21,8 @@ bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
     *b = (tess_window_batch){.cols = cut->axis[TESS_WIDTH],
                              .strip = tess_max_i64(strip, 0),
                              .above = cut->above,
-                             .below = cut->below};
+                             .below = cut->below,
+                             .slices = cut->slices};
     return set(cut, b);
 }
 
@@ -84,7 +85,8 @@ tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
                              .h = length(&batch->rows),
                              .w = length(&cols),
                              .above = batch->above,
-                             .below = batch->below};
+                             .below = batch->below,
+                             .slices = batch->slices};
 }
 
 /* The part of [from, to) that lies inside the image. */

@@ -1,4 +1,4 @@
-"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|tomo2d|tomo3d|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
+"""rank_reconstruct.py PROGRAM DIST_TOOL MODULE deblur|blurs|tomo2d|tomo3d|volume|measured|faults: one reconstruction that several ranks share, under a real mpirun. The result is
 that of one rank; the memory of a rank is its part's, and what was planned. Skips without mpirun or without the MPI module."""
 import json
 import os
@@ -92,7 +92,7 @@ def check_falls(bench, launcher, program, name, *words):
             return
         peak = json.loads(out)["plan"]["peak_bytes"]
         needs[ranks] = peak["total"] - peak["weights"]
-    print(f"{name}: bytes of a rank besides weights:", ", ".join(f"{ranks} ranks {needs[ranks] / 2**20:.1f} MiB" for ranks in needs))
+    print(f"{os.path.basename(name)}: bytes of a rank besides weights:", ", ".join(f"{ranks} ranks {needs[ranks] / 2**20:.1f} MiB" for ranks in needs))
     bench.check(needs[2] < 0.65 * needs[1] and needs[4] < 0.45 * needs[1], f"{name}: memory falls: {needs}")
 
 
@@ -148,6 +148,27 @@ def tomo3d(bench, launcher, program):
     check_falls(bench, launcher, program, "tomo3d", "--size", "128", "--angles", "40", *small)
 
 
+def volume(bench, launcher, program):
+    """3-D networks: slabs of slices, which begin at multiples of 8 for DRUNet, and anywhere for DnCNN."""
+    _, small = models(bench)
+
+    def job(*words, close=CLOSE):
+        return Job(bench, launcher, program, "tomo3d", "--angles", "11", "--iterations", "2", "--prior", "volume", *words, close=close)
+
+    one = job("--size", "28")
+    for ranks in (2, 3, 4):
+        record = one.check(ranks)
+        bench.check(record and all(p["first_slice"] % 8 == 0 for p in record["reconstruct"]["parts"]), f"{ranks} ranks: slabs begin at multiples of the network's grid")
+    one = job("--size", "17", *small, close=1e-5)  # random weights amplify the differences of the projections
+    for ranks in (2, 3, 7):
+        one.check(ranks)
+    job("--size", "16", "--preset", "deepinv", close=FREE).check(2)
+    check_falls(bench, launcher, program, "tomo3d", "--size", "64", "--angles", "20", "--prior", "volume", *small)
+    for says, ranks, good, words in (("slab has 8 of them", 4, 1, ()), ("slab of the volume; leave it out", 2, 2, ("--tile", "8"))):
+        status, _, err = launcher.run(ranks, program, "reconstruct", bench.path("x.npy"), "--problem", "tomo3d", "--size", "16", "--angles", "11", "--prior", "volume", *words, "--quiet")
+        bench.check(status == good and len(said(err)) == 1 and says in err, f"{says}: {status} {err[:300]}")
+
+
 def ball_views(vectors, rows, columns, radius):
     """Parallel rays through a ball of density 1 around the origin."""
     right, down = np.arange(columns) - (columns - 1) / 2, np.arange(rows) - (rows - 1) / 2
@@ -170,8 +191,10 @@ def measured(bench, launcher, program):
     for name, array in (("views", views), ("vectors", vectors), ("truth", (x * x + y * y + z * z <= 36) * 1.0)):
         np.save(bench.path(f"{name}.npy"), array.astype(np.float64 if name == "vectors" else np.float32))
     cube = {"operator": "parallel3d", "vectors": "vectors.npy", "volume": [15, 20, 22], "measurement": "views.npy", "truth": "truth.npy", "range": [0, 1.2], "noise": 0.2}
+    np.save(bench.path("thin_views.npy"), ball_views(vectors, 3, 26, 6.0).astype(np.float32))
+    thin = {**{k: v for k, v in cube.items() if k != "truth"}, "volume": [3, 20, 22], "measurement": "thin_views.npy"}
     estimated = [{k: v for k, v in problem.items() if k not in ("range", "noise")} for problem in (sinogram, cube)]
-    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("estimated", estimated[0], 0, (3,)),
+    for name, problem, close, counts in (("sinogram", sinogram, 0, (2,)), ("cube", cube, CLOSE, (5,)), ("thin", thin, CLOSE, (2, 3)), ("estimated", estimated[0], 0, (3,)),
                                          ("estimated_cube", estimated[1], 1e-4, (2, 3))):
         file = bench.path(f"{name}.json")
         file.write_text(json.dumps(problem))
@@ -180,6 +203,52 @@ def measured(bench, launcher, program):
             one.check(ranks)
     status, _, err = launcher.run(16, program, "reconstruct", bench.path("x.npy"), "--problem", bench.path("cube.json"), "--quiet")
     bench.check(status == 1 and len(said(err)) == 1 and "too many for 14 views" in err, f"more ranks than views: {status} {err[:300]}")
+
+
+def blurred(sharp, kernel):
+    """What is measured of a sharp picture: where the whole kernel lies inside."""
+    rows, columns = (side // 2 for side in kernel.shape)
+    height, width = sharp.shape[0] - 2 * rows, sharp.shape[1] - 2 * columns
+    out = 0
+    for y in range(kernel.shape[0]):
+        for x in range(kernel.shape[1]):
+            out = out + kernel[y, x] * sharp[2 * rows - y:2 * rows - y + height, 2 * columns - x:2 * columns - x + width]
+    return out
+
+
+def blurs(bench, launcher, program):
+    """Measured blurs: kernels of any shape, with both boundaries; ranks find the same exposures, range, noise and weights. A circular blur
+    has the bits of one rank. With an unknown boundary, conjugate gradients add up over the ranks. The network comes with the program: random
+    weights amplify differences."""
+    _, small = models(bench)
+    draw = np.random.default_rng(5)
+    kernels = [draw.random((7, 9)), np.pad(draw.random((3, 5)), ((0, 4), (2, 2))), np.eye(7)[:, 1:6]]
+    sharp = picture(107, 58)
+    for i, kernel in enumerate(kernels):
+        np.save(bench.path(f"k{i}.npy"), kernel)
+    seen = [blurred(sharp[:, 4 - k.shape[1] // 2:58 - 4 + k.shape[1] // 2], k / k.sum()) for k in kernels]
+    seen = [(s + 0.01 * (1 + 3 * (i == 1)) * draw.standard_normal(s.shape)) * (1 + 0.25 * i) for i, s in enumerate(seen)]
+    np.save(bench.path("m.npy"), np.concatenate(seen).astype(np.float32))
+    np.save(bench.path("bands.npy"), (100 * np.concatenate(seen)[..., :2] * [1, 0.1]).astype(np.float32))
+    np.save(bench.path("truth.npy"), sharp[3:-3, 4:-4].astype(np.float32))
+    write_png(bench.path("m.png"), to_integers(seen[0], np.uint8))
+    files = {"kernels": [f"k{i}.npy" for i in range(3)], "measurement": "m.npy"}
+    known = {"range": [0, 1], "noise": 0.02, "gains": [1, 1.25, 1.5]}
+    problems = {"circular": {**files, **known, "truth": "truth.npy", "boundary": "circular"}, "gaussian": {"angles": [20], "sigma": [2, 1], "measurement": "m.png", "boundary": "circular"},
+                "known": {**files, **known, "truth": "truth.npy"}, "estimated": {**files, "truth": "truth.npy"}, "bands": {**files, "measurement": "bands.npy"},
+                "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 0.02}}
+    for name, problem in problems.items():
+        bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
+    for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, small, (2, 3, 4))):
+        one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
+        for ranks in counts:
+            one.check(ranks)
+    np.save(bench.path("large.npy"), np.tile(picture(384, 512), (4, 1, 1)).astype(np.float32))
+    large = bench.path("large.json")
+    for boundary in ("circular", "unknown"):
+        large.write_text(json.dumps({"operator": "blur", "kernels": ["k0.npy"] * 4, "measurement": "large.npy", "boundary": boundary, "range": [0, 1], "noise": 0.01}))
+        check_falls(bench, launcher, program, large, *small)
 
 
 def check_refusals(bench, launcher, program):
@@ -192,15 +261,11 @@ def check_refusals(bench, launcher, program):
     folder.mkdir()
     shutil.copy(bench.path("dncnn.safetensors"), folder)
     nine, size = "/proc/self/fd/9", ("--size", "48", "--iterations", "2")
-    bench.path("measured.json").write_text(json.dumps({"operator": "blur", "angles": [0], "sigma": [2, 1], "measurement": "m.npy"}))
-    np.save(bench.path("m.npy"), picture(40, 40, 1))
     for says, words in (
             ("rank 1: /proc/self/fd/9/dncnn.safetensors", (out, "--problem", "deblur", *size, "--model", nine + "/dncnn.safetensors")),
             ("rank 1: /proc/self/fd/9/no", (nine + "/dncnn.safetensors/no/x.npy", "--problem", "deblur", *size, *small)),
             ("too many for an image of 24 rows", (out, "--problem", "deblur", "--size", "24", *small)),
             ("too many for 2 views", (out, "--problem", "tomo2d", *size, "--angles", "2", *small)),
-            ("3-D network", (out, "--problem", "tomo3d", "--size", "24", "--angles", "7", "--prior", "volume", *small)),
-            ("measured blurs", (out, "--problem", bench.path("measured.json"), *small)),
             ("is too little", (out, "--problem", "deblur", *size, *small, "--memory", "1M"))):
         status, printed, err = launcher.run(3, "sh", script, "reconstruct", *words, "--quiet", env={"ONE": str(other), "OTHERS": str(folder)})
         lines = said(err)
@@ -227,7 +292,10 @@ def check_output(bench, launcher, program):
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting; a lost rank ends the job."""
     big, small = models(bench)
-    for how, words in ((signal.SIGINT, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGINT, ("tomo3d", "--size", "32", "--angles", "9", *small)),
+    np.save(bench.path("m.npy"), picture(160, 120, 1).astype(np.float32))
+    blur = bench.path("measured.json")
+    blur.write_text(json.dumps({"operator": "blur", "angles": [0], "sigma": [2, 1], "measurement": "m.npy"}))
+    for how, words in ((signal.SIGINT, (blur, *small)), (signal.SIGKILL, (blur, *small)), (signal.SIGINT, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGINT, ("tomo3d", "--size", "32", "--angles", "9", *small)),
                        (signal.SIGKILL, ("deblur", "--size", "160", "--operators", "2", *big)), (signal.SIGKILL, ("tomo2d", "--size", "160", "--angles", "30", *big)),
                        (signal.SIGKILL, ("tomo3d", "--size", "32", "--angles", "9", *small))):
         output = bench.path("stopped.npy")
@@ -237,15 +305,15 @@ def check_stop(bench, launcher, program):
             time.sleep(0.02)
             pids = ranks_of(process.pid)
         time.sleep(0.5)
-        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words[0]}: the job runs")
+        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {os.path.basename(words[0])}: the job runs")
         if process.poll() is None:
             os.kill(pids[2], how)
         begin = time.monotonic()
         status, _, err = launcher.end(process, 60)
-        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words[0]}: {status} {err[:500]}")
-        bench.check(time.monotonic() - begin < 30 and not output.exists(), f"{how.name} {words[0]}: ends, without a half-written output")
+        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {os.path.basename(words[0])}: {status} {err[:500]}")
+        bench.check(time.monotonic() - begin < 30 and not output.exists(), f"{how.name} {os.path.basename(words[0])}: ends, without a half-written output")
         if how == signal.SIGINT:
-            bench.check(not leftovers(bench.folder), f"{how.name} {words[0]}: no temporary file")
+            bench.check(not leftovers(bench.folder), f"{how.name} {os.path.basename(words[0])}: no temporary file")
         for name in leftovers(bench.folder):
             shutil.rmtree(bench.path(name), ignore_errors=True)
 
@@ -253,7 +321,7 @@ def check_stop(bench, launcher, program):
 def main():
     bench, launcher, program, _ = open_bench()
     begin = time.monotonic()
-    parts = {"deblur": deblur, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
+    parts = {"deblur": deblur, "blurs": blurs, "volume": volume, "measured": measured, "tomo2d": tomo2d, "tomo3d": tomo3d, "faults": lambda *all: (check_refusals(*all), check_output(*all), check_stop(*all))}
     parts[sys.argv[4]](bench, launcher, program)
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()

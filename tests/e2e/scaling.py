@@ -117,6 +117,32 @@ def check_plan(bench):
     bench.check_refused(bench.run("plan", "denoise", *words, "--ranks", 4, "--machine", MACHINES / "h100.json"), 1, "h100.json", "network")
 
 
+def check_plan_reconstruct(bench):
+    """plan reconstruct for ranks of a machine: iterations of the study, with the steps of this recipe, for all problems and priors."""
+    record = bench.path("plan.json")
+    measured = bench.path("measured.json")
+    np.save(bench.path("blurred.npy"), np.zeros((2 * 90, 120, 3), np.float32))
+    measured.write_text(json.dumps({"operator": "blur", "angles": [0, 90], "sigma": [2, 1], "measurement": "blurred.npy", "range": [0, 1], "noise": 0.01}))
+    points = {}
+    for name, words in (("deblur", ("deblur", "--size", 256, "--model", "random:drunet")), ("tomo2d", ("tomo2d", "--size", 256)), ("unknown", (measured,)),
+                        ("slices", ("tomo3d", "--size", 64)), ("slabs", ("tomo3d", "--size", 64, "--prior", "volume"))):
+        for ranks in (1, 4):
+            result = bench.run("plan", "reconstruct", bench.path("out.npy"), "--problem", *words, "--iterations", 5, "--ranks", ranks, "--machine", V100, "--json", record)
+            bench.check(result.status == 0 and f"elsewhere {ranks} rank(s) of V100" in result.out and "simulated" in result.out, f"plan {name} says it: {result}")
+            there = points[name, ranks] = json.loads(record.read_text())["plan"]["elsewhere"]
+            parts = [there[f"{part}_seconds"] for part in ("gradient", "denoiser", "communication")]
+            bench.check(there["busy_ranks"] == ranks and abs(sum(parts) - there["seconds"]) < 1e-12 and parts[0] > 0 and parts[1] > 0 and (parts[2] > 0) == (ranks > 1), f"its figures: {there}")
+        one, four = points[name, 1], points[name, 4]
+        bench.check(four["bytes_per_rank"] < one["bytes_per_rank"] and four["gradient_seconds"] < one["gradient_seconds"], f"{name}: parts fall: {one} {four}")
+        bench.check(four["slices" if words[0] == "tomo3d" else "rows"] == {"deblur": 64, "tomo2d": 64, "unknown": four.get("rows"), "slices": 16, "slabs": 16}[name], f"{name}: parts: {four}")
+    study = simulate(bench, V100, [4], "--problems", "deblur", "--sizes", 256, "--square", "--models", "random:drunet")[0]
+    plan = points["deblur", 4]
+    bench.check(abs(plan["denoiser_seconds"] - 5 * study["denoiser_seconds"]) < 1e-9 and abs(plan["gradient_seconds"] - 7 * study["gradient_seconds"]) < 1e-9 and
+                plan["bytes_per_rank"] == study["bytes_per_rank"], f"as the study, with two gradients more for the start: {plan} {study}")
+    bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", "deblur", "--ranks", 4, "--machine", V100), 2, "--machine", "plan")
+    bench.check_refused(bench.run("plan", "reconstruct", bench.path("out.npy"), "--problem", "deblur", "--ranks", 4), 2, "--ranks", "--machine")
+
+
 def check_refused(bench):
     def refused(words, status, *parts):
         bench.check_refused(bench.run("bench", "scaling", *words), status, *parts)
@@ -148,5 +174,6 @@ if __name__ == "__main__":
     check_one_rank(bench)
     check_published(bench)
     check_plan(bench)
+    check_plan_reconstruct(bench)
     check_refused(bench)
     bench.finish()

@@ -1,5 +1,6 @@
 /* test_strips.c: an image in strips, one thread and device each, that exchange rows inside the network (EXCHANGE steps). The strips
- * together give the bits of the whole image, for any split on the alignment; a plan without neighbours has no exchanges. */
+ * together give the bits of the whole image, for any split on the alignment; a plan without neighbours has no exchanges. The same
+ * for slabs of a volume, which exchange slices. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "counter.h"
 #include "net/plan.h"
 
-enum { STRIPS = 3, COLOURS = 3, WIDE = 32 };
+enum { STRIPS = 3, COLOURS = 3, WIDE = 32, SIDE = 12 };
 
 /* What the strips of one image share. */
 typedef struct image_strips {
@@ -60,6 +61,29 @@ static tess_net *make_net(void)
     return net;
 }
 
+/* The same in three dimensions: kernels of five slices as well, and one of a single slice, which needs none of others. */
+static tess_net *make_volume_net(void)
+{
+    tess_net *net = tess_net_create();
+    const tess_conv_settings head = {"head", WIDE, TESS_WINDOW_3D(3, 1, 1)},
+                             down = {"down", 2 * WIDE, TESS_WINDOW_3D(2, 2, 0)},
+                             body = {"body", 2 * WIDE, TESS_WINDOW_3D(3, 1, 1)},
+                             up = {"up", WIDE, TESS_WINDOW_3D(2, 2, 0)},
+                             mix = {"mix", WIDE, TESS_WINDOW_3D(5, 1, 2)},
+                             flat = {"flat", WIDE, TESS_WINDOW_2D(3, 1, 1)},
+                             tail = {"tail", COLOURS, TESS_WINDOW_3D(3, 1, 1)};
+    const tess_value in = tess_net_input(net, COLOURS);
+    const tess_value x = tess_net_activate(net, tess_net_conv(net, in, head), TESS_RELU);
+    tess_value y = tess_net_conv(net, x, down);
+    y = tess_net_add(
+        net, tess_net_conv(net, tess_net_activate(net, tess_net_conv(net, y, body), TESS_RELU), body), y);
+    y = tess_net_add(net, tess_net_conv_transpose(net, y, up), x);
+    y = tess_net_conv(net, tess_net_conv(net, y, mix), flat);
+    y = tess_net_concat(net, y, tess_net_conv(net, x, mix));
+    CHECK(tess_net_finish(net, tess_net_conv(net, y, tail), &error) == TESS_OK);
+    return net;
+}
+
 static void begin(void *user, const tess_exchange *mine, tess_stream *stream)
 {
     (void)stream;
@@ -76,12 +100,13 @@ static void end(void *user, const tess_exchange *mine, tess_stream *stream)
     image_strips *all = s->all;
     if (mine->above) {
         const tess_exchange *other = &all->at[s->index - 1];
-        memcpy(tess_exchange_row(mine, -mine->above), tess_exchange_row(other, other->rows.h - mine->above),
+        memcpy(tess_exchange_row(mine, -mine->above),
+               tess_exchange_row(other, tess_exchange_own(other) - mine->above),
                tess_exchange_bytes(mine, mine->above));
     }
     if (mine->below) {
         const tess_exchange *other = &all->at[s->index + 1];
-        memcpy(tess_exchange_row(mine, mine->rows.h), tess_exchange_row(other, 0),
+        memcpy(tess_exchange_row(mine, tess_exchange_own(mine)), tess_exchange_row(other, 0),
                tess_exchange_bytes(mine, mine->below));
     }
     pthread_barrier_wait(&all->meet);
@@ -129,73 +154,90 @@ static void move_rows(const strip *s, float *rows, bool in)
     const tess_tensor t = in ? tess_net_plan_input(s->plan, &offset) : tess_net_plan_output(s->plan, &offset);
     float *data = (float *)((char *)s->arena.data + offset);
     const int64_t row = t.w * t.c;
-    for (int64_t y = 0; y < t.h; y++) {
-        float *here = data + y * t.stride_h, *there = rows + y * row;
+    for (int64_t y = 0; y < t.d * t.h; y++) {
+        float *here = data + y / t.h * t.stride_d + y % t.h * t.stride_h, *there = rows + y * row;
         memcpy(in ? here : there, in ? there : here, (size_t)row * sizeof *rows);
     }
 }
 
-static void test_split(const tess_net *net, const void *weights, int64_t width, const int64_t *heights,
-                       int count, float *image, const float *whole)
+/* An image of columns, or a volume of squares of `side`, as one strip or slab of `length`. */
+static tess_plan_shape shape_of(int64_t side, bool volume, int64_t length)
+{
+    return (tess_plan_shape){
+        .n = 1, .d = volume ? length : 1, .h = volume ? side : length, .w = side, .slices = volume};
+}
+
+static void test_split(const tess_net *net, const void *weights, int64_t side, bool volume,
+                       const int64_t *lengths, int count, float *image, const float *whole)
 {
     image_strips all = {.count = count};
     strip strips[STRIPS] = {{0}};
     pthread_t threads[STRIPS];
+    const int64_t row = (volume ? side * side : side) * COLOURS;
     int64_t first = 0, total = 0;
     for (int i = 0; i < count; i++)
-        total += heights[i];
-    float *out = calloc((size_t)(total * width * COLOURS), sizeof *out);
+        total += lengths[i];
+    float *out = calloc((size_t)(total * row), sizeof *out);
     CHECK(pthread_barrier_init(&all.meet, NULL, (unsigned)count) == 0);
-    for (int i = 0; i < count; i++, first += heights[i - 1]) {
+    for (int i = 0; i < count; i++, first += lengths[i - 1]) {
         strip *s = &strips[i];
         *s = (strip){.all = &all, .index = i, .weights = weights};
-        open_strip(
-            s, net,
-            (tess_plan_shape){.n = 1, .h = heights[i], .w = width, .above = i > 0, .below = i + 1 < count});
-        move_rows(s, image + first * width * COLOURS, true);
+        tess_plan_shape shape = shape_of(side, volume, lengths[i]);
+        shape.above = i > 0;
+        shape.below = i + 1 < count;
+        open_strip(s, net, shape);
+        move_rows(s, image + first * row, true);
     }
     for (int i = 0; i < count; i++)
         CHECK(pthread_create(&threads[i], NULL, run_strip, &strips[i]) == 0);
     first = 0;
-    for (int i = 0; i < count; i++, first += heights[i - 1]) {
+    for (int i = 0; i < count; i++, first += lengths[i - 1]) {
         CHECK(pthread_join(threads[i], NULL) == 0);
-        move_rows(&strips[i], out + first * width * COLOURS, false);
+        move_rows(&strips[i], out + first * row, false);
     }
-    CHECK_MSG(memcmp(out, whole, (size_t)(total * width * COLOURS) * sizeof *out) == 0, "%d strips differ",
-              count);
+    CHECK_MSG(memcmp(out, whole, (size_t)(total * row) * sizeof *out) == 0, "%d %s differ", count,
+              volume ? "slabs" : "strips");
     for (int i = 0; i < count; i++)
         close_strip(&strips[i]);
     pthread_barrier_destroy(&all.meet);
     free(out);
 }
 
-int main(void)
+/* `units` steps of the alignment, divided in several ways. */
+static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
 {
-    tess_net *net = make_net();
     strip one = {0};
-    const int64_t width = 40;
-    open_strip(&one, net, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
-    const int64_t step = tess_bound_alignment(one.bound), height = 12 * step;
+    open_strip(&one, net, shape_of(8, volume, 8));
+    const int64_t step = volume ? tess_bound_least_slab(one.bound) : tess_bound_alignment(one.bound),
+                  length = units * step;
     const size_t bytes = tess_bound_weight_bytes(one.bound);
     close_strip(&one);
     tess_block weights;
     CHECK(tess_block_alloc(&test_counter, &weights, TESS_MEM_WEIGHTS, bytes, &error) == TESS_OK);
     tess_rng_normal((tess_rng_key){1, 2, 3}, 0, (int64_t)(bytes / sizeof(float)), weights.data);
-    const size_t values = (size_t)(height * width * COLOURS);
+    const size_t values = (size_t)(length * (volume ? side * side : side) * COLOURS);
     float *image = calloc(values, sizeof *image), *whole = calloc(values, sizeof *whole);
     tess_rng_normal((tess_rng_key){4, 5, 6}, 0, (int64_t)values, image);
     one = (strip){.weights = weights.data};
-    open_strip(&one, net, (tess_plan_shape){.n = 1, .h = height, .w = width});
+    open_strip(&one, net, shape_of(side, volume, length));
     move_rows(&one, image, true);
     (void)run_strip(&one);
     move_rows(&one, whole, false);
     close_strip(&one);
-    test_split(net, weights.data, width, (const int64_t[]){height}, 1, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){6 * step, 6 * step}, 2, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){step, 11 * step}, 2, image, whole);
-    test_split(net, weights.data, width, (const int64_t[]){5 * step, step, 6 * step}, 3, image, whole);
+    const int64_t half = units / 2;
+    const int64_t lengths[][STRIPS] = {
+        {length}, {half * step, half * step}, {step, length - step}, {(half - 1) * step, step, half * step}};
+    const int counts[] = {1, 2, 2, 3};
+    for (int i = 0; i < 4; i++)
+        test_split(net, weights.data, side, volume, lengths[i], counts[i], image, whole);
     free(image), free(whole);
     tess_block_free(&weights);
     tess_net_destroy(net);
+}
+
+int main(void)
+{
+    test_net(make_net(), 40, false, 12);
+    test_net(make_volume_net(), SIDE, true, 6);
     return check_end();
 }

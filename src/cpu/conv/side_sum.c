@@ -1,6 +1,7 @@
 /* The sum that constant side slices of a 3-D kernel add to every output channel. It first sums the channels of
  * each pixel, then windows of these sums in the neighbouring slices. Sums are in fp64 registers, because
- * hundreds of values may cancel; the position of a value in the window alone fixes its place in the order. */
+ * hundreds of values may cancel; the position of a value in the window alone fixes its place in the order. The two halves may be
+ * ops of their own, so that ranks exchange sums and not channels: the second one is then the whole op for a single channel. */
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
@@ -9,14 +10,16 @@ enum { LANES = 8 };
 typedef struct side_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
-    float *sums; /* sums of channels, [n][d][h][w] */
+    float *sums; /* sums of channels, [n][d][h][w]; if they are the output, at its strides */
+    tess_tensor layout;
 } side_job;
 
 static void side_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
     (void)device;
     *needs = (tess_op_needs){.block = 1};
-    needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
+    if (!op->side.sums)
+        needs->workspace = (size_t)(op->in[0].n * op->in[0].d * op->in[0].h * op->in[0].w) * sizeof(float);
 }
 
 static double sum_f32(const float *pixel, int64_t channels)
@@ -55,14 +58,17 @@ static void channels_item(void *arg, int64_t item, int thread)
     const tess_tensor *in = &job->op->in[0];
     const int64_t y = item % in->h, z = item / in->h % in->d, n = item / in->h / in->d;
     const int64_t from = n * in->stride_n + z * in->stride_d + y * in->stride_h;
+    const tess_tensor *to = &job->layout;
+    float *sums = job->sums + n * to->stride_n + z * to->stride_d + y * to->stride_h;
     for (int64_t x = 0; x < in->w; x++) {
         const int64_t at = from + x * in->stride_w;
-        job->sums[item * in->w + x] =
+        sums[x * to->stride_w] =
             (float)(in->dtype == TESS_F32 ? sum_f32((const float *)job->buffers->in[0] + at, in->c)
                                           : sum_bf16((const uint16_t *)job->buffers->in[0] + at, in->c));
     }
 }
 
+/* z: the slice of the input in the middle. */
 static double window_at(const side_job *job, int64_t n, int64_t z, int64_t y, int64_t x)
 {
     const tess_op *op = job->op;
@@ -89,8 +95,9 @@ static void window_item(void *arg, int64_t item, int thread)
     const tess_tensor *out = &job->op->out[0];
     const int64_t y = item % out->h, z = item / out->h % out->d, n = item / out->h / out->d;
     float *to = (float *)job->buffers->out[0] + n * out->stride_n + z * out->stride_d + y * out->stride_h;
+    const int64_t middle = z + job->op->kernel[TESS_DEPTH] / 2 - job->op->pad_before[TESS_DEPTH];
     for (int64_t x = 0; x < out->w; x++)
-        to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, z, y, x));
+        to[x * out->stride_w] = (float)(job->op->side.value * window_at(job, n, middle, y, x));
 }
 
 static void side_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
@@ -98,10 +105,15 @@ static void side_run(tess_device *device, const tess_op *op, void *state, const 
 {
     (void)state, (void)stream;
     const tess_cpu *cpu = tess_cpu_of(device);
-    side_job job = {op, buffers, buffers->workspace};
-    const int64_t rows = op->in[0].n * op->in[0].d * op->in[0].h;
-    tess_pool_run(cpu->pool, rows, channels_item, &job);
-    tess_pool_run(cpu->pool, rows, window_item, &job);
+    const tess_tensor *in = &op->in[0];
+    side_job job = {op, buffers, buffers->workspace, tess_tensor_3d(TESS_F32, in->n, in->d, in->h, in->w, 1)};
+    if (op->side.sums) {
+        job.sums = buffers->out[0];
+        job.layout = op->out[0];
+    }
+    tess_pool_run(cpu->pool, in->n * in->d * in->h, channels_item, &job);
+    if (!op->side.sums)
+        tess_pool_run(cpu->pool, op->out[0].n * op->out[0].d * op->out[0].h, window_item, &job);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

@@ -64,12 +64,18 @@ static double transpose_at(const tess_op *op, const void *in, const float *kerne
 /* The contribution of side slices that hold a single value. */
 static double side_at(const tess_op *op, const void *in, const int64_t at[4])
 {
-    const int64_t rd = op->kernel[0] / 2, ry = op->kernel[1] / 2, rx = op->kernel[2] / 2;
+    const int64_t rd = op->kernel[0] / 2, ry = op->kernel[1] / 2, rx = op->kernel[2] / 2,
+                  middle = at[1] + rd - op->pad_before[0];
     double sum = 0;
-    for (int64_t d = at[1] - rd; d <= at[1] + rd; d++)
+    for (int64_t c = 0; op->side.sums && c < op->in[0].c; c++)
+        sum += tess_reference_load(&op->in[0], in,
+                                   tess_reference_place(&op->in[0], at[0], at[1], at[2], at[3]) + c);
+    if (op->side.sums)
+        return sum;
+    for (int64_t d = middle - rd; d <= middle + rd; d++)
         for (int64_t y = at[2] - ry; y <= at[2] + ry; y++)
             for (int64_t x = at[3] - rx; x <= at[3] + rx; x++) {
-                if (d == at[1] || d < 0 || d >= op->in[0].d || y < 0 || y >= op->in[0].h || x < 0 ||
+                if (d == middle || d < 0 || d >= op->in[0].d || y < 0 || y >= op->in[0].h || x < 0 ||
                     x >= op->in[0].w)
                     continue;
                 for (int64_t c = 0; c < op->in[0].c; c++)

@@ -175,6 +175,8 @@ const char *refuses(const tess_op *op, int)
     if (op->in[0].n != op->out[0].n || op->in[0].d != op->out[0].d || op->in[0].h != op->out[0].h ||
         op->in[0].w != op->out[0].w)
         return "a sum of side slices has the size of what it sums";
+    if (op->side.sums)
+        return "has no sums of channels alone";
     for (int s = 0; s < TESS_SPATIAL; s++)
         if (op->kernel[s] % 2 == 0 || op->stride[s] > 1)
             return "a sum of side slices has odd kernels and no strides";

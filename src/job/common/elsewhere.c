@@ -20,16 +20,10 @@ tess_status tess_elsewhere_check(const char *machine, int64_t ranks, bool plan_o
     return TESS_OK;
 }
 
-/* Only the denoiser is asked for; the problem's physics is left out. */
 static tess_status point_of(const tess_scale_setup *setup, const tess_elsewhere_request *request,
                             int64_t ranks, tess_scale_point *point, tess_error *error)
 {
-    const tess_scale_problem image = {.kind = TESS_SCALE_DENOISE,
-                                      .depth = 1,
-                                      .height = request->height,
-                                      .width = request->width,
-                                      .channels = 1};
-    return tess_scale_ours(setup, &image, (int)ranks, point, error);
+    return tess_scale_ours(setup, &request->problem, (int)ranks, point, error);
 }
 
 static tess_status predict(const tess_scale_setup *setup, const tess_elsewhere_request *request,
@@ -57,7 +51,8 @@ static tess_status on_cluster(tess_cluster *cluster, const tess_elsewhere_reques
         return tess_fail(error, TESS_BAD_INPUT, "%s: flops: must be there, for times of ops",
                          request->machine);
     TESS_TRY(tess_precision_of(tess_rates_facts(cluster->rates), request->precision, &precision, error));
-    tess_status status = tess_cluster_net_open(&net, request->model, false, cluster, precision.dtype, error);
+    tess_status status =
+        tess_cluster_net_open(&net, request->model, request->inflation, cluster, precision.dtype, error);
     if (status == TESS_OK) {
         const tess_scale_setup setup =
             tess_scale_setup_of(net.bound, net.model.net, cluster->rates, &cluster->links);
@@ -66,13 +61,14 @@ static tess_status on_cluster(tess_cluster *cluster, const tess_elsewhere_reques
     tess_cluster_net_close(&net);
     out->precision = precision.name;
     out->times = request->times;
+    out->iterates = request->problem.kind != TESS_SCALE_DENOISE;
     out->fits = !(cluster->memory > 0) || out->point.bytes <= cluster->memory;
     snprintf(out->machine, sizeof out->machine, "%s", cluster->name);
     snprintf(out->checked, sizeof out->checked, "%s", cluster->checked);
     return status;
 }
 
-tess_status tess_elsewhere_denoise(const tess_elsewhere_request *request, tess_elsewhere *out,
+tess_status tess_elsewhere_predict(const tess_elsewhere_request *request, tess_elsewhere *out,
                                    tess_error *error)
 {
     tess_cluster cluster;
@@ -90,11 +86,13 @@ tess_json *tess_elsewhere_record(const tess_elsewhere *e)
     tess_json_set_string(&record, "machine", e->machine);
     tess_json_set_int(&record, "ranks", e->point.ranks);
     tess_json_set_int(&record, "busy_ranks", e->point.used);
-    tess_json_set_int(&record, "rows", e->point.rows);
+    tess_json_set_int(&record, e->point.slabs ? "slices" : "rows", e->point.rows);
     tess_json_set_string(&record, "precision", e->precision);
     tess_json_set_double(&record, "seconds", e->times * e->point.seconds);
     tess_json_set_double(&record, "denoiser_seconds", e->times * e->point.denoiser);
-    tess_json_set_double(&record, "communication_seconds", e->times * e->point.denoiser_communication);
+    if (e->iterates)
+        tess_json_set_double(&record, "gradient_seconds", e->times * e->point.gradient);
+    tess_json_set_double(&record, "communication_seconds", e->times * tess_scale_communication(&e->point));
     tess_json_set_double(&record, "speedup", e->one_rank / e->point.seconds);
     tess_json_set_int(&record, "bytes_per_rank", (int64_t)e->point.bytes);
     tess_json_set_bool(&record, "fits", e->fits);

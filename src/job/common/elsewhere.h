@@ -12,15 +12,17 @@ typedef struct tess_elsewhere_request {
     int64_t ranks;
     const char *model; /* as tess_model_open takes it */
     const char *precision;
-    int64_t height, width;
-    double times; /* images of this size */
+    const tess_inflation *inflation; /* makes a 3-D network of the model; NULL: as it is */
+    tess_scale_problem problem;
+    double times; /* images of this size, or iterations */
 } tess_elsewhere_request;
 
 typedef struct tess_elsewhere {
     char machine[96], checked[256];
     const char *precision;
-    tess_scale_point point; /* of one image, the denoiser alone */
-    double one_rank;        /* seconds of one rank */
+    tess_scale_point point; /* of one image, the denoiser alone; or of one iteration */
+    bool iterates;
+    double one_rank; /* seconds of one rank */
     double times;
     tess_scale_losses losses;
     bool fits;
@@ -28,7 +30,7 @@ typedef struct tess_elsewhere {
 
 tess_status tess_elsewhere_check(const char *machine, int64_t ranks, bool plan_only,
                                  tess_error *error) TESS_MUST_CHECK;
-tess_status tess_elsewhere_denoise(const tess_elsewhere_request *request, tess_elsewhere *out,
+tess_status tess_elsewhere_predict(const tess_elsewhere_request *request, tess_elsewhere *out,
                                    tess_error *error) TESS_MUST_CHECK;
 tess_json *tess_elsewhere_record(const tess_elsewhere *elsewhere);
 

@@ -1,7 +1,7 @@
 /* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory. A 2-D
  * network denoises a volume slice by slice, a 3-D one in windows that are also cut in depth. Ranks that share an image
  * have a strip of its rows each, which is not cut, and exchange rows inside the network; those that share a volume have some of its
- * slices, which do not depend on each other. */
+ * slices, which a 3-D network exchanges likewise, and which do not depend on each other for a 2-D one. */
 #ifndef TESS_JOB_PRIOR_H
 #define TESS_JOB_PRIOR_H
 
@@ -17,7 +17,8 @@ typedef struct tess_prior {
     tess_tensor image;    /* (1, d, h, w, c) */
     tess_cut_plan choice; /* how it is cut; for a 2-D network into single slices */
     tess_windows *windows;
-    tess_share *share; /* NULL: alone; then `image` is this rank's part */
+    tess_share *share; /* NULL: alone; else `image` is this rank's part */
+    bool slices;       /* ranks share the slices of a volume */
     tess_neighbours neighbours;
 } tess_prior;
 
@@ -41,7 +42,7 @@ void tess_prior_close(tess_prior *prior);
 tess_status tess_prior_denoise(void *user, const void *in, void *out, double sigma,
                                tess_error *error) TESS_MUST_CHECK;
 
-/* Whether the image is a strip, whose rows at the edges are exchanged. */
+/* Whether the image is a strip or slab, whose rows or slices at the edges are exchanged. */
 bool tess_prior_in_strips(const tess_prior *prior);
 /* Runs of the network per window: a gray network processes colours one by one. */
 int64_t tess_prior_planes(const tess_prior *prior);

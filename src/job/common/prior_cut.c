@@ -9,12 +9,14 @@ int64_t tess_prior_planes(const tess_prior *p)
 
 bool tess_prior_in_strips(const tess_prior *p)
 {
-    return tess_share_many(p->share) && p->image.d == 1;
+    return tess_share_many(p->share) && (!p->slices || p->model->model.volume);
 }
 
 static tess_status check(const tess_prior *p, const tess_prior_request *r, tess_error *error)
 {
     const bool volume = p->model->model.volume;
+    if (volume && tess_prior_in_strips(p) && r->tile_height != 0)
+        return tess_fail(error, TESS_BAD_OPTION, "`tile`: each rank has a slab of the volume; leave it out");
     if (volume && r->batch > 1)
         return tess_fail(error, TESS_BAD_OPTION, "`batch` %lld: a volume goes window by window; leave it out",
                          (long long)r->batch);
@@ -51,6 +53,7 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
     if (tess_prior_in_strips(p)) {
         request.above = p->share->dist->rank > 0;
         request.below = p->share->dist->rank + 1 < p->share->dist->size;
+        request.slices = p->slices;
         request.tile[TESS_HEIGHT] = request.tile[TESS_WIDTH] = TESS_TILE_WHOLE;
         request.batch = 1;
     }

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "job/reconstruct/problem_read.h"
 #include "job/reconstruct/values.h"
+#include "physics/convolve.h"
 #include "physics/radon.h"
 #include "physics/rays.h"
 
@@ -139,16 +140,28 @@ int64_t tess_problem_rows(const tess_problem *p)
     return p->depth * p->height;
 }
 
+int64_t tess_problem_divided(const tess_problem *p)
+{
+    return p->depth > 1 ? p->depth : p->unknown ? tess_convolve_side(p->height, p->margin[0]) : p->height;
+}
+
 /* Ranks have rows of an image, and whole slices of a volume. */
+int64_t tess_problem_shown(const tess_problem *p, const tess_share *share, int rank)
+{
+    const int64_t from = share->from[rank];
+    return p->depth > 1 ? from * p->height : tess_max_i64(0, tess_min_i64(from - p->margin[0], p->height));
+}
+
 int64_t tess_problem_first(const tess_problem *p)
 {
-    return tess_share_first(p->share) * (p->depth > 1 ? p->height : 1);
+    return tess_share_many(p->share) ? tess_problem_shown(p, p->share, p->share->dist->rank) : 0;
 }
 
 int64_t tess_problem_own(const tess_problem *p)
 {
-    return p->depth > 1 ? tess_share_rows(p->share, p->depth) * p->height
-                        : tess_share_rows(p->share, p->height);
+    return tess_share_many(p->share)
+               ? tess_problem_shown(p, p->share, p->share->dist->rank + 1) - tess_problem_first(p)
+               : tess_problem_rows(p);
 }
 
 int64_t tess_problem_view(const tess_problem *p, int rank)

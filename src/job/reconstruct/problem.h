@@ -145,7 +145,11 @@ tess_extent tess_problem_measurement_extent(const tess_problem *problem);
 /* Values in a row of the image, and the number of rows. */
 int64_t tess_problem_row(const tess_problem *problem);
 int64_t tess_problem_rows(const tess_problem *problem);
-/* The rows of these that this rank has: the first one, and their number. */
+/* Rows of the image that the solver has, margins included, or slices of the volume: what ranks divide. */
+int64_t tess_problem_divided(const tess_problem *problem);
+/* The rows of the image that a rank has, without margins: the first one, or for the number of ranks: the end. */
+int64_t tess_problem_shown(const tess_problem *problem, const tess_share *share, int rank);
+/* Those that this rank has: the first one, and their number. */
 int64_t tess_problem_first(const tess_problem *problem);
 int64_t tess_problem_own(const tess_problem *problem);
 /* The views of a scan that a rank has. */

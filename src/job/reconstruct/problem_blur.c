@@ -188,17 +188,17 @@ tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_o
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the kernels");
     for (int64_t i = 0; own && i < p->count; i++)
         own[i].gaussian = (tess_gaussian){p->blur[0], p->blur[1], p->angles[i]};
-    const int64_t sides[2] = {tess_convolve_side(p->height, p->margin[0]),
-                              tess_convolve_side(p->width, p->margin[1])};
-    const tess_convolve_settings settings = {.height = p->unknown ? sides[0] : p->height,
-                                             .width = p->unknown ? sides[1] : p->width,
+    const tess_convolve_settings settings = {.height = tess_problem_divided(p),
+                                             .width = p->unknown ? tess_convolve_side(p->width, p->margin[1])
+                                                                 : p->width,
                                              .channels = p->channels,
                                              .margin_rows = p->margin[0],
                                              .margin_columns = p->margin[1],
                                              .seen_height = p->unknown ? p->height : 0,
                                              .seen_width = p->unknown ? p->width : 0,
                                              .count = p->count,
-                                             .kernels = own ? own : p->kernels};
+                                             .kernels = own ? own : p->kernels,
+                                             .share = p->share};
     const tess_status status = op ? tess_convolve_create(device, &settings, op, error)
                                   : tess_convolve_sketch(device, &settings, sketch, error);
     tess_small_free(own);

@@ -20,9 +20,9 @@ typedef struct file_rows {
     const tess_problem *problem;
     tess_workspace *workspace;
     const char *path;
-    tess_extent extent; /* as planned */
-    float *to;          /* in host or device memory */
-    bool device;
+    tess_extent extent;   /* as planned */
+    float *to;            /* in host or device memory */
+    bool device;          /* blurs one above another: all rows are looked at, and those of this rank kept */
     bool numbers;         /* integers are not divided by their type's maximum */
     bool holes;           /* missing values are allowed, and become NaN */
     int64_t first, count; /* only these rows are taken; count 0: all */
@@ -78,7 +78,11 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
         TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
             continue;
-        device->memory->copy(device, f->to + y * samples, row, (size_t)samples * sizeof(float), NULL);
+        const int64_t rows = tess_problem_own(p), inside = y % p->height - tess_problem_first(p);
+        if (inside < 0 || inside >= rows)
+            continue; /* another rank's */
+        device->memory->copy(device, f->to + (y / p->height * rows + inside) * samples, row,
+                             (size_t)samples * sizeof(float), NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
     }
     const bool all = !tess_share_many(p->share); /* a rank's part may be a hole */

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
@@ -60,19 +61,26 @@ static tess_status sample(const tess_problem *p, int64_t i, sampled *out, tess_e
     return TESS_OK;
 }
 
-/* Copies the pixels around a place of blur `i`. */
+/* Collective: copies the pixels around a place of blur `i`, the rows of which several ranks may have: others add zeros. */
 static tess_status copy_patch(comparison *c, int64_t i, int64_t top, int64_t left, float *to,
                               tess_error *error)
 {
     const tess_problem *p = c->problem;
     tess_device *device = c->w->engine->device;
     const int64_t samples = tess_problem_row(p), width = (SIDE + 2 * c->reach[1]) * p->channels;
-    const float *from = (const float *)c->w->measurement.data + i * p->height * samples;
-    for (int64_t y = 0; y < SIDE + 2 * c->reach[0]; y++)
-        device->memory->copy(device, to + y * width,
-                             from + (top - c->reach[0] + y) * samples + (left - c->reach[1]) * p->channels,
-                             (size_t)width * sizeof *to, NULL);
-    return device->streams->sync(device, NULL, error);
+    const int64_t first = tess_problem_first(p), own = tess_problem_own(p), rows = SIDE + 2 * c->reach[0];
+    const float *from = (const float *)c->w->measurement.data + i * own * samples;
+    for (int64_t y = 0; y < rows; y++) {
+        const int64_t row = top - c->reach[0] + y - first;
+        if (row >= 0 && row < own)
+            device->memory->copy(device, to + y * width,
+                                 from + row * samples + (left - c->reach[1]) * p->channels,
+                                 (size_t)width * sizeof *to, NULL);
+        else
+            memset(to + y * width, 0, (size_t)width * sizeof *to);
+    }
+    TESS_TRY(tess_share_keep(p->share, device->streams->sync(device, NULL, error), error));
+    return tess_share_many(p->share) ? tess_dist_sum_f32(p->share->dist, to, rows * width, error) : TESS_OK;
 }
 
 /* The blurred value, in the units of the file, of a pixel of a patch. */
@@ -155,11 +163,11 @@ static tess_status compare(comparison *c, int64_t i, double *gain, bool *differs
     if (room[0] < 0 || room[1] < 0)
         return TESS_OK;
     float *memory = tess_small_alloc(2 * values, sizeof *memory);
-    if (!memory)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to compare the blurs");
+    tess_status status =
+        memory ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to compare the blurs");
+    status = tess_share_agree(p->share, status, error);
     c->patch[0] = memory;
-    c->patch[1] = memory + values;
-    tess_status status = TESS_OK;
+    c->patch[1] = memory ? memory + values : NULL;
     for (int at = 0; at < GRID * GRID && status == TESS_OK; at++) {
         const int64_t top = margin[0] + room[0] * (at / GRID) / (GRID - 1),
                       left = margin[1] + room[1] * (at % GRID) / (GRID - 1);
@@ -179,15 +187,20 @@ static tess_status estimate(const tess_problem *p, tess_workspace *w, double *ga
                             tess_error *error)
 {
     comparison *c = tess_small_alloc(1, sizeof *c);
-    if (!c)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to compare the blurs");
+    tess_status status = c ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to compare the blurs");
+    status = tess_share_agree(p->share, status, error);
+    if (status != TESS_OK) {
+        tess_small_free(c);
+        return status;
+    }
     *c = (comparison){.problem = p, .w = w};
     gains[0] = 1;
-    tess_status status = sample(p, 0, &c->kernel[0], error);
+    status = tess_share_agree(p->share, sample(p, 0, &c->kernel[0], error), error);
     for (int64_t i = 1; i < p->count && status == TESS_OK; i++) {
         status = tess_stop_check(&w->engine->stop, error);
         if (status == TESS_OK)
             status = sample(p, i, &c->kernel[1], error);
+        status = tess_share_agree(p->share, status, error);
         if (status == TESS_OK)
             status = compare(c, i, &gains[i], differ, error);
         tess_small_free(c->kernel[1].values);
@@ -212,7 +225,7 @@ static void divide(void *user, int64_t first, int64_t count, float *values)
 
 static tess_status apply(const tess_problem *p, tess_workspace *w, tess_error *error)
 {
-    const int64_t values = p->height * tess_problem_row(p);
+    const int64_t values = tess_problem_own(p) * tess_problem_row(p);
     for (int64_t i = 0; i < p->count; i++) {
         levelling l = {p->gains[i], p->unit, p->offset};
         if (l.gain != 1)
@@ -231,9 +244,12 @@ tess_status tess_problem_level_gains(tess_problem *p, tess_workspace *w, const t
         return TESS_OK;
     bool differ = false;
     double *gains = tess_small_alloc((size_t)p->count, sizeof *gains), least = 1, largest = 1;
-    if (!gains)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld exposures", (long long)p->count);
-    const tess_status status = estimate(p, w, gains, &differ, error);
+    tess_status status =
+        gains ? TESS_OK
+              : tess_fail(error, TESS_NO_MEMORY, "no memory for %lld exposures", (long long)p->count);
+    status = tess_share_agree(p->share, status, error);
+    if (status == TESS_OK)
+        status = estimate(p, w, gains, &differ, error);
     if (status != TESS_OK || !differ) {
         tess_small_free(gains);
         return status;

@@ -44,6 +44,12 @@ typedef struct looking {
     const tess_common *common;
 } looking;
 
+/* Measured values of this rank. */
+static int64_t own_values(const looking *l)
+{
+    return tess_workspace_values(&l->w->op->measurement);
+}
+
 static bool looks_like_one(const tess_extremes *e)
 {
     return e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count;
@@ -88,6 +94,17 @@ static void add_spans(void *user, int64_t first, int64_t count, float *values)
     }
 }
 
+/* Collective. */
+static tess_status share_span(tess_share *share, float *low, float *high, tess_error *error)
+{
+    double ends[2] = {(double)*low, (double)*high};
+    TESS_TRY(tess_share_add(share, TESS_SHARE_LEAST, &ends[0], error));
+    TESS_TRY(tess_share_add(share, TESS_SHARE_MOST, &ends[1], error));
+    *low = (float)ends[0];
+    *high = (float)ends[1];
+    return TESS_OK;
+}
+
 static void note_spans(const looking *l, const spans *s)
 {
     const tess_problem *p = l->problem;
@@ -111,7 +128,7 @@ static void note_spans(const looking *l, const spans *s)
 
 /* A band that fills a small part of the common range has almost no contrast for the network, and less noise than is
  * assumed. Photographs have 8 bits, or three channels that belong together. */
-static tess_status doubt_bands(const looking *l, int64_t count, tess_error *error)
+static tess_status doubt_bands(const looking *l, tess_error *error)
 {
     const tess_problem *p = l->problem;
     const bool photograph = p->range_from == TESS_RANGE_FROM_DEFAULT ||
@@ -120,15 +137,23 @@ static tess_status doubt_bands(const looking *l, int64_t count, tess_error *erro
     if (photograph || p->channels < 2)
         return TESS_OK;
     float *memory = tess_small_alloc(2 * (size_t)p->channels, sizeof *memory);
-    if (!memory)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld bands", (long long)p->channels);
+    tess_status status =
+        memory ? TESS_OK
+               : tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld bands", (long long)p->channels);
+    status = tess_share_agree(p->share, status, error);
+    if (status != TESS_OK) {
+        tess_small_free(memory);
+        return status;
+    }
     spans s = {p->channels, memory, memory + p->channels};
     for (int64_t c = 0; c < p->channels; c++) {
         s.low[c] = INFINITY;
         s.high[c] = -INFINITY;
     }
-    const tess_status status =
-        tess_workspace_pieces(l->w, l->w->measurement.data, count, false, add_spans, &s, error);
+    status = tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), false, add_spans, &s, error);
+    status = tess_share_keep(p->share, status, error);
+    for (int64_t c = 0; c < p->channels && status == TESS_OK; c++)
+        status = share_span(p->share, &s.low[c], &s.high[c], error);
     if (status == TESS_OK)
         note_spans(l, &s);
     tess_small_free(memory);
@@ -164,7 +189,7 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
         l->recipe->noise /= p->unit;
     scaling by = {(float)p->unit, p->offset};
-    return tess_workspace_pieces(l->w, l->w->measurement.data, e->count, true, scale, &by, error);
+    return tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), true, scale, &by, error);
 }
 
 tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recipe, tess_workspace *w,
@@ -172,11 +197,11 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
 {
     const looking l = {problem, recipe, w, common};
     tess_extremes seen;
-    TESS_TRY(tess_problem_level_gains(problem, w, common, error));
+    TESS_TRY(tess_share_agree(problem->share, tess_problem_level_gains(problem, w, common, error), error));
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
-    TESS_TRY(find_range(&l, &seen, error));
-    TESS_TRY(doubt_bands(&l, seen.count, error));
+    TESS_TRY(tess_share_agree(problem->share, find_range(&l, &seen, error), error));
+    TESS_TRY(doubt_bands(&l, error));
     return recipe->noise_from == TESS_NOISE_FROM_DEFAULT
                ? tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error)
                : TESS_OK;

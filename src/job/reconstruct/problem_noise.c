@@ -1,7 +1,7 @@
 /* Estimates the noise of measured blurs. A blurred picture has little texture, so its noise is visible. Each blur is
  * estimated separately, because a patch must not span two pictures. If the noise of the blurs differs, each is
  * weighted: kernel and measurement are multiplied by the least level divided by the blur's level, so that all have
- * the same noise. */
+ * the same noise. Ranks that share the picture take the blurs in turn, and get the rows of a blur from those that have them. */
 #include "job/reconstruct/problem_noise.h"
 
 #include <math.h>
@@ -29,17 +29,54 @@ static tess_noise_shape smaller(const tess_noise_shape *shape, int64_t by)
     return (tess_noise_shape){shape->height / by, shape->width / by, 1, shape->channels};
 }
 
-/* Adds one row of means. */
-static tess_status add_row(const tess_problem *p, tess_workspace *w, const float *from, int64_t by,
-                           tess_noise *noise, tess_error *error)
+/* A blur that is looked at, and the rank that does. */
+typedef struct looked_at {
+    const tess_problem *p;
+    tess_workspace *w;
+    int64_t blur;
+    int by;
+    bool here;
+} looked_at;
+
+/* Row y is in w->host.rows[0] of the rank that looks at the blur. */
+static tess_status take_row(const looked_at *l, int64_t y, tess_error *error)
 {
-    tess_device *device = w->engine->device;
-    const int64_t samples = tess_problem_row(p), channels = p->channels, width = p->width / by;
-    float *const row = w->host.rows[0], *const mean = w->host.rows[1];
+    const tess_problem *p = l->p;
+    tess_device *device = l->w->engine->device;
+    const int64_t samples = tess_problem_row(p), own = tess_problem_own(p),
+                  inside = y - tess_problem_first(p);
+    const size_t bytes = (size_t)samples * sizeof(float);
+    const bool mine = inside >= 0 && inside < own;
+    float *row = l->w->host.rows[0];
+    int owner = 0;
+    if (mine) {
+        device->memory->copy(device, row,
+                             (const float *)l->w->measurement.data + (l->blur * own + inside) * samples,
+                             bytes, NULL);
+        TESS_TRY(tess_share_keep(p->share, device->streams->sync(device, NULL, error), error));
+    }
+    if (mine == l->here)
+        return TESS_OK;
+    while (y >= tess_problem_shown(p, p->share, owner + 1))
+        owner++;
+    const tess_dist_transfer move = {.peer = mine ? l->by : owner,
+                                     .send = row,
+                                     .send_bytes = mine ? bytes : 0,
+                                     .receive = row,
+                                     .receive_bytes = mine ? 0 : bytes};
+    TESS_TRY(tess_dist_exchange_begin(l->w->exchange, &move, 1, error));
+    return tess_dist_exchange_end(l->w->exchange, error);
+}
+
+/* Adds the row of means that begins with row y. */
+static tess_status add_row(const looked_at *l, int64_t y, int64_t by, tess_noise *noise, tess_error *error)
+{
+    const tess_problem *p = l->p;
+    const int64_t channels = p->channels, width = p->width / by;
+    float *const row = l->w->host.rows[0], *const mean = l->w->host.rows[1];
     for (int64_t k = 0; k < by; k++) {
-        device->memory->copy(device, row, from + k * samples, (size_t)samples * sizeof *row, NULL);
-        TESS_TRY(device->streams->sync(device, NULL, error));
-        for (int64_t i = 0; i < width * channels; i++) {
+        TESS_TRY(take_row(l, y + k, error));
+        for (int64_t i = 0; i < width * channels && l->here; i++) {
             const float *at = row + i / channels * by * channels + i % channels;
             float sum = k > 0 ? mean[i] : 0;
             for (int64_t j = 0; j < by; j++)
@@ -47,26 +84,33 @@ static tess_status add_row(const tess_problem *p, tess_workspace *w, const float
             mean[i] = sum;
         }
     }
-    tess_noise_row(noise, mean, NULL);
+    if (l->here)
+        tess_noise_row(noise, mean, NULL);
     return TESS_OK;
 }
 
-/* The level that white noise would have to show as much as there is in the means of `by` x `by` pixels; negative if
+/* Collective. The level that white noise would have to show as much as there is in the means of `by` x `by` pixels; negative if
  * there is no estimate. */
 static tess_status level_of(const tess_problem *p, tess_workspace *w, int64_t i,
                             const tess_noise_shape *whole, int64_t by, void *memory, double *level,
                             tess_noise_confidence *confidence, tess_error *error)
 {
     const tess_noise_shape shape = smaller(whole, by);
-    const float *from = (const float *)w->measurement.data + i * p->height * tess_problem_row(p);
+    const bool many = tess_share_many(p->share);
+    const int rank = many ? (int)(i % p->share->dist->size) : 0;
+    const looked_at l = {p, w, i, rank, !many || p->share->dist->rank == rank};
     tess_noise noise;
-    tess_noise_result result;
+    tess_noise_result result = {0};
     tess_noise_begin(&noise, &shape, memory);
     for (int64_t y = 0; y < shape.height; y++)
-        TESS_TRY(add_row(p, w, from + y * by * tess_problem_row(p), by, &noise, error));
-    tess_noise_end(&noise, &result);
-    *confidence = result.confidence;
-    *level = result.confidence == TESS_NOISE_UNKNOWN ? -1 : (double)by * result.sigma;
+        TESS_TRY(tess_share_keep(p->share, add_row(&l, y * by, by, &noise, error), error));
+    if (l.here)
+        tess_noise_end(&noise, &result);
+    double figures[2] = {result.sigma, (double)result.confidence};
+    if (many)
+        TESS_TRY(tess_dist_broadcast(p->share->dist, rank, figures, sizeof figures, error));
+    *confidence = (tess_noise_confidence)figures[1];
+    *level = *confidence == TESS_NOISE_UNKNOWN ? -1 : (double)by * figures[0];
     return TESS_OK;
 }
 
@@ -137,8 +181,9 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
     tess_noise_confidence confidence = TESS_NOISE_SURE;
     tess_status status =
         memory && levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    status = tess_share_agree(p->share, status, error);
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
-        status = tess_stop_check(&w->engine->stop, error);
+        status = tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error);
         if (status == TESS_OK)
             status = noise_of(p, w, i, &shape, memory, &levels[i], &confidence, error);
     }

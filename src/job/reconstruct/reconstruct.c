@@ -191,7 +191,7 @@ static tess_json *record_of(const tess_reconstruct_job *job, bool ran)
     tess_record_add_input(&record, p);
     const tess_record_path paths[] = {{"output", job->settings->output}, {"image", job->settings->image}};
     tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
-    tess_record_add_plan(&record, &job->prior, &job->workspace, &job->budget);
+    tess_record_add_plan(&record, &job->prior, &job->workspace, &job->budget, &job->elsewhere);
     if (ran)
         tess_record_add_measured(&record, &job->engine, &job->budget, outcome, &job->usage,
                                  (double)(tess_problem_rows(p) * p->width));
@@ -254,7 +254,11 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     job.usage.start = tess_clock();
     job.start.baseline_psnr = job.outcome.psnr = job.outcome.ssim = NAN;
     tess_voice_begin(&voice, context->dist, &settings.common);
-    tess_status status = describe_and_plan(&job, context, error);
+    tess_status status = tess_elsewhere_check(settings.machine, settings.ranks, plan_only, error);
+    if (status == TESS_OK)
+        status = describe_and_plan(&job, context, error);
+    if (status == TESS_OK && plan_only)
+        status = tess_dist_agree(context->dist, tess_reconstruct_elsewhere(&job, error), error);
     if (status == TESS_OK && !plan_only)
         status = run(&job, error);
     /* the error may come from unfinished values */

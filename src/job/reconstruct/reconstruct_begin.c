@@ -164,7 +164,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe,
     TESS_TRY(s.problem->physics == TESS_PHYSICS_BLUR ? mean_of_measurements(&s, w->vectors[1], error)
                                                      : filtered(&s, w->vectors[1], error));
     if (s.problem->weights)
-        TESS_TRY(tess_problem_weigh(s.problem, w, error));
+        TESS_TRY(tess_share_keep(s.problem->share, tess_problem_weigh(s.problem, w, error), error));
     if (tess_data_term_absorbed(op))
         op->table->absorb(op, w->measurement.data, w->scratch, NULL);
     TESS_TRY(find_step(&s, error));

@@ -3,6 +3,7 @@
 #define TESS_JOB_RECONSTRUCT_IMPL_H
 
 #include "job/common/context.h"
+#include "job/common/elsewhere.h"
 #include "job/reconstruct/reconstruct_record.h"
 
 typedef struct tess_reconstruct_job {
@@ -18,10 +19,13 @@ typedef struct tess_reconstruct_job {
     tess_start start;
     tess_outcome outcome;
     tess_usage usage;
+    tess_elsewhere elsewhere; /* if the settings have a machine */
 } tess_reconstruct_job;
 
 /* Collective. Finds out everything but the plan: problem, recipe, device, network, and how ranks share the image. */
 tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context,
                                       tess_error *error) TESS_MUST_CHECK;
+/* After the plan: what the ranks of another machine would take, if the settings have one. */
+tess_status tess_reconstruct_elsewhere(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;
 
 #endif

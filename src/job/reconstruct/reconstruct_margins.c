@@ -35,12 +35,18 @@ static tess_tensor part(const tess_workspace *w, int64_t height, int64_t width)
     return t;
 }
 
+/* Rows of this rank's part above what was measured: only the first rank has some, because all have measured rows. */
+static int64_t rows_above(const tess_problem *p)
+{
+    return p->margin[0] > tess_share_first(p->share) ? p->margin[0] - tess_share_first(p->share) : 0;
+}
+
 tess_status tess_margins_add(tess_workspace *w, const tess_problem *p, int64_t i, void *mean,
                              tess_error *error)
 {
     const tess_tensor *m = &w->op->measurement, middle = part(w, m->h, m->w),
                       one = tess_tensor_2d(TESS_F32, 1, m->h, m->w, m->c);
-    float *to = (float *)mean + p->margin[0] * middle.stride_h + p->margin[1] * middle.stride_w;
+    float *to = (float *)mean + rows_above(p) * middle.stride_h + p->margin[1] * middle.stride_w;
     double sum = 0;
     for (int64_t k = 0; k < p->count; k++)
         sum += pow(tess_problem_weight(p, k), 2);
@@ -56,8 +62,8 @@ static tess_status repeat(tess_workspace *w, const tess_problem *p, bool rows, i
     static const double copy[2] = {1, 0};
     const tess_tensor *all = &w->op->image;
     const int64_t step = rows ? all->stride_h : all->stride_w,
-                  start = rows ? 0 : p->margin[0] * all->stride_h;
-    const tess_tensor to = rows ? part(w, count, all->w) : part(w, p->height, count);
+                  start = rows ? 0 : rows_above(p) * all->stride_h;
+    const tess_tensor to = rows ? part(w, count, all->w) : part(w, w->op->measurement.h, count);
     tess_tensor one = to;
     if (rows)
         one.stride_h = 0;
@@ -72,8 +78,9 @@ tess_status tess_margins_fill(tess_workspace *w, const tess_problem *p, void *im
 {
     const tess_tensor *all = &w->op->image;
     for (int rows = 0; rows < 2; rows++) { /* columns first: the rows then fill the corners */
-        const int64_t before = p->margin[rows ? 0 : 1], seen = rows ? p->height : p->width,
-                      end = before + seen, side = rows ? all->h : all->w;
+        const int64_t before = rows ? rows_above(p) : p->margin[1],
+                      seen = rows ? w->op->measurement.h : p->width, end = before + seen,
+                      side = rows ? all->h : all->w;
         TESS_TRY(repeat(w, p, rows, before, 0, before, image, error));
         TESS_TRY(repeat(w, p, rows, end - 1, end, side - end, image, error));
     }
@@ -91,7 +98,7 @@ tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const vo
     first -= tess_problem_first(p);
     for (int64_t y = 0, some; y < count; y += some) {
         const int64_t slice = (first + y) / p->height + p->margin_depth,
-                      row = (first + y) % p->height + p->margin[0];
+                      row = (first + y) % p->height + (p->depth > 1 ? p->margin[0] : rows_above(p));
         const float *from =
             (const float *)vector + (slice * all->h + row) * stride + p->margin[1] * p->channels;
         some = whole ? count : 1;

@@ -7,9 +7,8 @@
 
 static int owner_of_row(const tess_problem *p, int64_t row)
 {
-    const int64_t unit = p->depth > 1 ? row / p->height : row;
     int rank = 0;
-    while (tess_share_many(p->share) && unit >= p->share->from[rank + 1])
+    while (tess_share_many(p->share) && row >= tess_problem_shown(p, p->share, rank + 1))
         rank++;
     return rank;
 }

@@ -105,18 +105,19 @@ static void exchange_above(const tess_judge *judge, const void *image)
     tess_dist_transfer list[2];
     tess_error error;
     int count = 0;
+    tess_status status = tess_margins_rows(w, p, image, tess_problem_first(p) + tess_problem_own(p) - BEFORE,
+                                           BEFORE, w->host.rows[0], &error);
+    (void)!tess_share_keep(p->share, status, &error); /* several ranks: it is kept */
     if (dist->rank > 0)
         list[count++] =
             (tess_dist_transfer){.peer = dist->rank - 1, .receive = w->host.above, .receive_bytes = bytes};
     if (dist->rank + 1 < dist->size)
         list[count++] =
-            (tess_dist_transfer){.peer = dist->rank + 1,
-                                 .send = (const float *)image + (tess_problem_own(p) - BEFORE) * samples,
-                                 .send_bytes = bytes};
-    tess_status status = tess_dist_exchange_begin(w->exchange, list, count, &error);
+            (tess_dist_transfer){.peer = dist->rank + 1, .send = w->host.rows[0], .send_bytes = bytes};
+    status = tess_dist_exchange_begin(w->exchange, list, count, &error);
     if (status == TESS_OK)
         status = tess_dist_exchange_end(w->exchange, &error);
-    (void)!tess_share_keep(p->share, status, &error); /* several ranks: it is kept */
+    (void)!tess_share_keep(p->share, status, &error);
 }
 
 /* Rows [at, at + count) of the image, of which the first may be those of the rank above. */

@@ -14,10 +14,7 @@ static tess_status check_measured(const tess_problem *p, tess_error *error)
 {
     if (p->synthetic)
         return TESS_OK;
-    if (p->physics == TESS_PHYSICS_BLUR)
-        return tess_fail(error, TESS_UNSUPPORTED, "%s: ranks cannot share measured blurs yet; %s", p->name,
-                         ONCE);
-    if (tess_problem_enlarged(p))
+    if (p->physics != TESS_PHYSICS_BLUR && tess_problem_enlarged(p))
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%s: rays outside of the image see something, so more is computed than is shown, which "
@@ -45,28 +42,55 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
     return TESS_OK;
 }
 
-/* Strips begin at multiples of what the network needs, as for `denoise`, and have rows enough for a window of SSIM. The
- * largest is as small as possible: as few are longer as are needed so that the last one, with all rows that are left, is not
- * larger than those. */
-static tess_status divide_rows(tess_share *share, int64_t height, const tess_prior *prior, tess_error *error)
+/* Strips begin at multiples of what the network needs, as for `denoise`, and each has rows enough for a window of SSIM, not
+ * counting those of the margins. The largest is as small as possible: as few are longer as are needed so that the last one, with
+ * all rows that are left, is not larger than those. Beside a wide margin, the first and the last strip are longer. */
+static tess_status divide_rows(tess_share *share, const tess_problem *p, const tess_prior *prior,
+                               tess_error *error)
 {
+    const int64_t height = tess_problem_divided(p), above = p->margin[0];
     const tess_bound *bound = prior->model->bound;
     const int64_t least = tess_max_i64(tess_bound_least_strip(bound), TESS_JUDGE_BEFORE),
                   step = tess_round_up(least, tess_bound_alignment(bound)), over = height % step,
                   rest = tess_round_up(over, tess_net_grid(prior->model->model.net, TESS_HEIGHT)),
                   steps = tess_max_i64(height / step + (rest >= least && over >= TESS_JUDGE_BEFORE), 1),
-                  size = share->dist->size;
-    if (size > steps)
+                  size = share->dist->size, first = tess_ceil_div(above + TESS_JUDGE_BEFORE, step),
+                  last = tess_min_i64(steps - 1, (above + p->height - TESS_JUDGE_BEFORE) / step),
+                  many = tess_max_i64(last - first + 2, 1); /* as strips may begin at first .. last */
+    if (size > many)
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
             "of them or more; start at most %lld",
-            (long long)size, (long long)height, (long long)step, (long long)steps);
+            (long long)size, (long long)height, (long long)step, (long long)many);
     const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
                   more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;
-    for (int64_t r = 0; r < size; r++)
-        share->from[r] = (each * r + tess_min_i64(longer, r)) * step;
+    for (int64_t r = 1; r < size; r++)
+        share->from[r] = step * tess_min_i64(tess_max_i64(each * r + tess_min_i64(longer, r), first + r - 1),
+                                             last - (size - 1 - r));
+    share->from[0] = 0;
     share->from[size] = height;
+    return TESS_OK;
+}
+
+/* Slices are independent of each other, or slabs begin where a 3-D network allows it. */
+static tess_status divide_slices(tess_share *share, int64_t depth, const tess_prior *prior, tess_error *error)
+{
+    const tess_bound *bound = prior->model->bound;
+    const bool volume = prior->model->model.volume;
+    const int64_t grid = volume ? tess_net_grid(prior->model->model.net, TESS_DEPTH) : 1,
+                  least = volume ? tess_bound_least_slab(bound) : 1, step = tess_round_up(least, grid),
+                  size = share->dist->size, rest = tess_round_up(depth % step, grid),
+                  steps = tess_max_i64(depth / step + (depth % step > 0 && rest >= least), 1);
+    if (size > steps)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%lld ranks are too many for a volume of %lld slices: with this network a slab has %lld of them "
+            "or more; start at most %lld, or use `prior` slices",
+            (long long)size, (long long)depth, (long long)step, (long long)steps);
+    for (int64_t r = 0; r < size; r++)
+        share->from[r] = steps * r / size * step;
+    share->from[size] = depth;
     return TESS_OK;
 }
 
@@ -84,6 +108,9 @@ static uint64_t hash_of(const tess_problem *p)
     const char *const files[] = {p->name, p->image, p->truth, p->measurement, p->geometry, p->flat, p->dark};
     const int64_t numbers[] = {p->depth, p->height, p->width, p->channels, p->rows, p->columns, p->count};
     uint64_t hash = mix(0xcbf29ce484222325u, numbers, sizeof numbers);
+    for (int64_t i = 0; p->kernels && i < p->count; i++)
+        hash = mix(hash, p->kernels[i].values,
+                   (size_t)(p->kernels[i].height * p->kernels[i].width) * sizeof *p->kernels[i].values);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct stat about;
         const int64_t bytes = files[i] && stat(files[i], &about) == 0 ? (int64_t)about.st_size : -1;
@@ -98,22 +125,16 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
     if (prior->engine->separate_memory)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
-    if (prior->model->model.volume)
-        return tess_fail(
-            error, TESS_UNSUPPORTED,
-            "%s is a 3-D network, whose volumes ranks cannot share yet; use `prior` slices, or %s",
-            prior->model->path, ONCE);
     const size_t size = (size_t)parts->share.dist->size;
     parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
     parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
     if (!parts->share.from || !parts->ranks)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
-    for (size_t r = 0; r <= size && p->depth > 1; r++)
-        parts->share.from[r] = p->depth * (int64_t)r / (int64_t)size;
-    return p->depth > 1 ? TESS_OK : divide_rows(&parts->share, p->height, prior, error);
+    return p->depth > 1 ? divide_slices(&parts->share, p->depth, prior, error)
+                        : divide_rows(&parts->share, p, prior, error);
 }
 
-static void say_shared(tess_parts *parts, const tess_problem *p)
+static void say_shared(tess_parts *parts, const tess_problem *p, bool volume)
 {
     static const char *const ways[] = {
         [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
@@ -125,8 +146,11 @@ static void say_shared(tess_parts *parts, const tess_problem *p)
     int64_t most = 0;
     for (int r = 0; r < size; r++)
         most = tess_max_i64(most, parts->ranks[r].count);
-    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, and share %s", size,
-             p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s, and share %s",
+             size, p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+             volume         ? "exchange slices inside the network"
+             : p->depth > 1 ? "denoise slices one by one"
+                            : "exchange rows inside the network",
              ways[p->physics]);
 }
 
@@ -143,10 +167,11 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
     TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
                                  ((size_t)dist->size + 1) * sizeof *parts->share.from, error));
     for (int r = 0; r < dist->size; r++) {
-        parts->ranks[r].first = parts->share.from[r];
-        parts->ranks[r].count = parts->share.from[r + 1] - parts->share.from[r];
+        const int64_t rows = p->depth > 1 ? p->height : 1, first = tess_problem_shown(p, &parts->share, r);
+        parts->ranks[r].first = first / rows;
+        parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
-    say_shared(parts, p);
+    say_shared(parts, p, prior->model->model.volume);
     return TESS_OK;
 }
 

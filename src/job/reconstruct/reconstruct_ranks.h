@@ -16,7 +16,7 @@ typedef struct tess_rank_part {
 typedef struct tess_parts {
     tess_share share;
     tess_rank_part *ranks; /* owned; NULL: alone */
-    char reason[200];      /* how they share the image and the operator */
+    char reason[240];      /* how they share the image and the operator */
 } tess_parts;
 
 /* Refuses what ranks cannot share. The same on all of them. */

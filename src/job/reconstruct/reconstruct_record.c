@@ -20,7 +20,7 @@ void tess_record_add_input(tess_json **record, const tess_problem *p)
 }
 
 void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tess_workspace *workspace,
-                          const tess_budget *budget)
+                          const tess_budget *budget, const tess_elsewhere *elsewhere)
 {
     const tess_cut_plan *choice = &prior->choice;
     const bool volume = prior->model->model.volume; /* otherwise slices are cut */
@@ -49,6 +49,8 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
         tess_json_set_int(&plan, "slabs", slabs);
         tess_json_set_int(&plan, "view_parts", parts);
     }
+    if (elsewhere->point.ranks > 0)
+        tess_json_set(&plan, "elsewhere", tess_elsewhere_record(elsewhere));
     tess_json_set(record, "plan", plan);
 }
 

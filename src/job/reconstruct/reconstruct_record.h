@@ -3,6 +3,7 @@
 #define TESS_JOB_RECONSTRUCT_RECORD_H
 
 #include "base/json.h"
+#include "job/common/elsewhere.h"
 #include "job/reconstruct/reconstruct_begin.h"
 #include "job/reconstruct/reconstruct_plan.h"
 #include "job/reconstruct/reconstruct_ranks.h"
@@ -11,7 +12,7 @@
 /* Add "input" and "plan". */
 void tess_record_add_input(tess_json **record, const tess_problem *problem);
 void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tess_workspace *workspace,
-                          const tess_budget *budget);
+                          const tess_budget *budget, const tess_elsewhere *elsewhere);
 /* The largest memory that was counted. */
 tess_mem_usage tess_record_peak(const tess_engine *engine, const tess_budget *budget,
                                 const tess_outcome *outcome);

@@ -154,7 +154,9 @@ static tess_status one(void *user, const char *name, const tess_scale_problem *p
         model = path;
     }
     tess_cluster_net net;
-    tess_status status = tess_cluster_net_open(&net, model, problem->depth > 1, &m->cluster, m->dtype, error);
+    static const tess_inflation halves = TESS_INFLATE_HALVES;
+    tess_status status =
+        tess_cluster_net_open(&net, model, problem->depth > 1 ? &halves : NULL, &m->cluster, m->dtype, error);
     if (status == TESS_OK) {
         tess_scale_setup setup =
             tess_scale_setup_of(net.bound, net.model.net, m->cluster.rates, &m->cluster.links);

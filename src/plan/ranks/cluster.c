@@ -36,12 +36,12 @@ void tess_cluster_close(tess_cluster *c)
     *c = (tess_cluster){0};
 }
 
-tess_status tess_cluster_net_open(tess_cluster_net *net, const char *path, bool volume, tess_cluster *cluster,
-                                  tess_dtype dtype, tess_error *error)
+tess_status tess_cluster_net_open(tess_cluster_net *net, const char *path, const tess_inflation *inflation,
+                                  tess_cluster *cluster, tess_dtype dtype, tess_error *error)
 {
     *net = (tess_cluster_net){0};
-    TESS_TRY(volume ? tess_model_open_volume(path, TESS_INFLATE_HALVES, &net->file, error)
-                    : tess_model_open(path, &net->file, error));
+    TESS_TRY(inflation ? tess_model_open_volume(path, *inflation, &net->file, error)
+                       : tess_model_open(path, &net->file, error));
     TESS_TRY(tess_model_recognise(net->file, &net->model, error));
     return tess_bound_create(net->model.net, &cluster->device, dtype, &net->bound, error);
 }

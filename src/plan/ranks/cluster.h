@@ -26,9 +26,10 @@ typedef struct tess_cluster_net {
     tess_bound *bound;
 } tess_cluster_net;
 
-/* `path` as tess_model_open takes it. The cluster must not move afterwards. Close it also if this fails. */
-tess_status tess_cluster_net_open(tess_cluster_net *net, const char *path, bool volume, tess_cluster *cluster,
-                                  tess_dtype dtype, tess_error *error) TESS_MUST_CHECK;
+/* `path` as tess_model_open takes it; `inflation` makes a 3-D network of it, NULL: as it is. The cluster must not move afterwards.
+ * Close it also if this fails. */
+tess_status tess_cluster_net_open(tess_cluster_net *net, const char *path, const tess_inflation *inflation,
+                                  tess_cluster *cluster, tess_dtype dtype, tess_error *error) TESS_MUST_CHECK;
 void tess_cluster_net_close(tess_cluster_net *net);
 
 #endif

@@ -63,12 +63,16 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     case TESS_SCALE_DENOISE:
         return;
     case TESS_SCALE_DEBLUR: {
-        const double transforms = 2 * (double)p->channels, spectrum = 2 * values / 2;
+        /* Beside an unknown boundary each blur is transformed there and back, with its kernel, and a step is preconditioned. */
+        const double channels = (double)p->channels, spectrum = 2 * values / 2,
+                     transforms =
+                         p->blurs ? (double)p->blurs * (2 * channels + 1) + 4 * channels : 2 * channels;
         point->gradient =
             operator_seconds(setup, "blur", transforms * 2.5 * pixels * log2(pixels + 1) / share,
                              transforms * 8 * float_bytes * pixels / share, &known);
-        point->gradient_communication = 2 * tess_links_transpose(l, ranks, spectrum * float_bytes);
-        held += (3 * spectrum + pixels / 2) / share;
+        point->gradient_communication =
+            transforms / channels * tess_links_transpose(l, ranks, spectrum * float_bytes);
+        held += ((p->blurs ? 6 : 3) * spectrum + pixels / 2) / share;
         break;
     }
     case TESS_SCALE_TOMO2D: {
@@ -94,6 +98,8 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     }
     /* Three sums of vectors, each with two inputs. */
     point->gradient += 9 * values / share * float_bytes / tess_rates_facts(setup->rates)->bytes;
+    point->gradient *= p->steps > 0 ? p->steps : 1;
+    point->gradient_communication *= p->steps > 0 ? p->steps : 1;
     point->bytes += held * float_bytes;
 }
 
@@ -107,18 +113,18 @@ typedef struct strip_kinds {
 } strip_kinds;
 
 static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setup, tess_plan_shape shape,
-                                bool slab, int *index, tess_error *error)
+                                int *index, tess_error *error)
 {
     for (*index = 0; *index < kinds->count; ++*index) {
         const tess_plan_shape *s = &kinds->shape[*index];
-        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below)
+        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below &&
+            s->slices == shape.slices)
             return TESS_OK;
     }
     if (kinds->count == MOST_KINDS)
         return tess_fail(error, TESS_INTERNAL, "strips of more than %d kinds", MOST_KINDS);
     kinds->shape[kinds->count] = shape;
-    return (slab ? tess_timetable_make_slab : tess_timetable_make)(setup->bound, setup->rates, shape,
-                                                                   &kinds->timetable[kinds->count++], error);
+    return tess_timetable_make(setup->bound, setup->rates, shape, &kinds->timetable[kinds->count++], error);
 }
 
 /* Groups are chosen for an inner strip whose exchange is the slowest: one between two nodes, if there is one. */
@@ -154,15 +160,17 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (int r = 0; r < used && status == TESS_OK; r++) {
         const int64_t rows = tess_strips_rows(strips, r);
+        const bool alone = p->divide == TESS_DIVIDE_SLICES;
         const tess_plan_shape shape = {
             .n = 1,
             .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
             .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
-            .d = tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
-            .above = r > 0,
-            .below = r + 1 < used};
+            .d = alone ? 1 : tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
+            .above = r > 0 && !alone,
+            .below = r + 1 < used && !alone,
+            .slices = point->slabs && !alone};
         point->rows = tess_max_i64(point->rows, rows);
-        status = timetable_of(kinds, setup, shape, point->slabs, &index[r], error);
+        status = timetable_of(kinds, setup, shape, &index[r], error);
     }
     if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs)
         status = avoid(kinds, setup, used, point, error);
@@ -176,12 +184,21 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     return status;
 }
 
+static tess_strips divide(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs)
+{
+    if (p->divide == TESS_DIVIDE_SLICES)
+        return tess_strips_of(1, p->depth, ranks);
+    if (slabs)
+        return tess_strips_of(tess_round_up(tess_bound_least_slab(setup->bound), setup->grid[TESS_DEPTH]),
+                              p->depth, ranks);
+    return tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+}
+
 static tess_status simulate(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs,
                             tess_scale_point *point, tess_error *error)
 {
-    const tess_strips strips =
-        slabs ? tess_strips_of(setup->grid[TESS_DEPTH], p->depth, ranks)
-              : tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
+    slabs = slabs || p->divide != TESS_DIVIDE_ROWS;
+    const tess_strips strips = divide(setup, p, ranks, slabs);
     strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
     const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
     tess_timetable_time time = {0};
@@ -199,9 +216,11 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
     tess_small_free(kinds);
     tess_small_free(of_rank);
     TESS_TRY(status);
-    point->denoiser = time.compute;
-    point->denoiser_communication = time.communication;
-    point->sent = time.sent;
+    const double runs =
+        (double)tess_max_i64(p->planes, 1) * (p->divide == TESS_DIVIDE_SLICES ? (double)point->rows : 1);
+    point->denoiser = runs * time.compute;
+    point->denoiser_communication = runs * time.communication;
+    point->sent = runs * time.sent;
     add_gradient(setup, p, point->used, point);
     point->seconds = point->gradient + point->denoiser + tess_scale_communication(point);
     return TESS_OK;
@@ -211,7 +230,7 @@ tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_prob
                             tess_scale_point *point, tess_error *error)
 {
     TESS_TRY(simulate(setup, p, ranks, false, point, error));
-    if (!setup->slabs || p->depth == 1 || ranks == 1)
+    if (!setup->slabs || p->depth == 1 || ranks == 1 || p->divide != TESS_DIVIDE_ROWS)
         return TESS_OK;
     tess_scale_point other;
     TESS_TRY(simulate(setup, p, ranks, true, &other, error));

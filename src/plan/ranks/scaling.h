@@ -17,10 +17,18 @@ typedef enum tess_scale_kind {
     TESS_SCALE_TOMO3D
 } tess_scale_kind;
 
+/* What ranks share. ROWS: strips of an image, or of a volume, of which studies may also divide the slices (tess_scale_setup).
+ * SLICES: slices of a volume that a 2-D network denoises one by one. SLABS: those of a 3-D network, which exchanges slices. */
+typedef enum tess_scale_divide { TESS_DIVIDE_ROWS, TESS_DIVIDE_SLICES, TESS_DIVIDE_SLABS } tess_scale_divide;
+
 typedef struct tess_scale_problem {
     tess_scale_kind kind;
     int64_t depth, height, width, channels;
     int64_t views, rows, columns; /* tomography; rows: of the detector */
+    tess_scale_divide divide;
+    int64_t planes; /* runs of the network for an image: a gray one takes colours one by one; 0: one */
+    double steps;   /* towards the data, each with a gradient, in an iteration; 0: one */
+    int64_t blurs;  /* deblur with an unknown boundary: their number; 0: circular, where it does not matter */
 } tess_scale_problem;
 
 /* The problem of this name and size as `tessera reconstruct` would make it: deblur has the shape of a photograph if `square`
@@ -32,14 +40,14 @@ typedef struct tess_scale_setup {
     int64_t grid[TESS_SPATIAL]; /* of the network */
     const tess_rates *rates;
     tess_links links;
-    bool slabs; /* volumes may be divided by slices, which plans do not do yet */
+    bool slabs; /* volumes may be divided by slices, as `reconstruct` does, where that is faster */
     int avoid;  /* the most convolutions that may share an exchange; 1: as plans do today */
 } tess_scale_setup;
 
 typedef struct tess_scale_point {
-    int ranks, used; /* used: ranks that have something to do */
-    int64_t rows;    /* of the largest strip, or slices */
-    bool slabs;      /* slices of a volume are divided instead of rows, which is only simulated */
+    int ranks, used;                  /* used: ranks that have something to do */
+    int64_t rows;                     /* of the largest strip, or slices */
+    bool slabs;                       /* slices of a volume are divided instead of rows */
     double gradient, denoiser, other; /* seconds of computing; other: what every rank repeats */
     double gradient_communication, denoiser_communication;
     double seconds; /* of the iteration */

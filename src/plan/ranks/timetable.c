@@ -5,18 +5,22 @@
 #include "base/checked.h"
 #include "base/mem.h"
 
-static double bytes_of_row(const tess_tensor *t)
+/* Or of a slice. */
+static double bytes_of_row(const tess_tensor *t, bool slice)
 {
-    return (double)t->n * (double)t->d * (double)t->w * (double)t->c * (double)tess_dtype_size(t->dtype);
+    return (double)t->n * (double)(slice ? t->h : t->d) * (double)t->w * (double)t->c *
+           (double)tess_dtype_size(t->dtype);
 }
 
 /* The part of a divided layer is added to the whole: the rows of the parts together are the layer's. */
 static void add_part(tess_timetable *s, tess_stage *stage, const tess_op *op, const tess_rates *rates,
-                     bool arrived)
+                     bool slices, bool arrived)
 {
     const double seconds = tess_rates_op_seconds(rates, op, &s->measured);
     if (stage->op.outputs == 0)
         stage->op = *op;
+    else if (slices)
+        stage->op.out[0].d += op->out[0].d;
     else
         stage->op.out[0].h += op->out[0].h;
     if (arrived)
@@ -29,21 +33,22 @@ static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_
 {
     tess_stage *stage = NULL;
     int layer = -1;
-    bool arrived = false;
+    bool arrived = false, slices = false;
     for (int i = 0; i < tess_net_plan_step_count(plan); i++) {
         const tess_plan_step step = tess_net_plan_step(plan, i);
         if (step.kind == TESS_STEP_EXCHANGE) {
             stage = &s->stages[s->count++];
             layer = step.layer;
             arrived = false;
+            slices = step.slices;
             stage->rows = step.above > step.below ? step.above : step.below;
-            stage->bytes = stage->rows * bytes_of_row(&step.rows);
+            stage->bytes = stage->rows * bytes_of_row(&step.rows, step.slices);
         } else if (step.kind == TESS_STEP_ARRIVAL) {
             arrived = true;
         } else if (!stage) {
             s->before += tess_rates_op_seconds(rates, step.op, &s->measured);
         } else if (step.layer == layer) {
-            add_part(s, stage, step.op, rates, arrived);
+            add_part(s, stage, step.op, rates, slices, arrived);
         } else {
             stage->after += tess_rates_op_seconds(rates, step.op, &s->measured);
             stage->ends_level = stage->ends_level || step.op->out[0].h != stage->op.out[0].h;
@@ -53,46 +58,12 @@ static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_
         s->stages[i].whole = tess_rates_op_seconds(rates, &s->stages[i].op, &s->measured);
 }
 
-/* Layers that read other slices than their own, without those that halve the depth. */
-static bool reads_slices(const tess_op *op)
-{
-    return op && op->kernel[TESS_DEPTH] > 1 && op->stride[TESS_DEPTH] == 1;
-}
-
-static void read_slab(tess_timetable *s, const tess_net_plan *plan, const tess_rates *rates)
-{
-    tess_stage *stage = NULL;
-    for (int i = 0; i < tess_net_plan_step_count(plan); i++) {
-        const tess_op *op = tess_net_plan_step(plan, i).op;
-        const double seconds = tess_rates_op_seconds(rates, op, &s->measured);
-        if (s->sides > 0 && reads_slices(op)) {
-            const tess_tensor *in = &op->in[0];
-            stage = &s->stages[s->count++];
-            stage->op = *op;
-            stage->rows = op->kernel[TESS_DEPTH] / 2;
-            stage->whole = seconds;
-            stage->bytes =
-                (double)stage->rows * (double)(in->n * in->h * in->w) *
-                (op->kind == TESS_OP_SIDE_SUM ? (double)sizeof(float)
-                                              : (double)in->c * (double)tess_dtype_size(in->dtype));
-        } else if (stage) {
-            stage->after += seconds;
-            stage->ends_level = true;
-        } else {
-            s->before += seconds;
-        }
-    }
-}
-
-static tess_status make(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape, bool slab,
-                        tess_timetable *s, tess_error *error)
+tess_status tess_timetable_make(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape,
+                                tess_timetable *s, tess_error *error)
 {
     tess_net_plan *plan = NULL;
-    tess_plan_shape planned = shape;
     *s = (tess_timetable){.sides = shape.above + shape.below, .measured = true};
-    if (slab)
-        planned.above = planned.below = false;
-    TESS_TRY(tess_net_plan_create(bound, planned, &plan, error));
+    TESS_TRY(tess_net_plan_create(bound, shape, &plan, error));
     const size_t most = (size_t)tess_net_plan_step_count(plan) + 1;
     s->stages = tess_small_alloc(most, sizeof *s->stages);
     tess_status status = TESS_OK;
@@ -102,25 +73,13 @@ static tess_status make(const tess_bound *bound, const tess_rates *rates, tess_p
         const tess_run_cost beyond = tess_rates_run_cost(rates, bound);
         s->before = beyond.overhead + beyond.per_pixel * (double)(shape.n * shape.h * shape.w) *
                                           (double)tess_max_i64(shape.d, 1);
-        (slab ? read_slab : read_steps)(s, plan, rates);
+        read_steps(s, plan, rates);
         s->arena_bytes = (double)tess_net_plan_arena_bytes(plan);
         s->workspace_bytes = (double)tess_net_plan_workspace_bytes(plan);
         s->weight_bytes = (double)tess_bound_weight_bytes(bound);
     }
     tess_net_plan_destroy(plan);
     return status;
-}
-
-tess_status tess_timetable_make(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape,
-                                tess_timetable *timetable, tess_error *error)
-{
-    return make(bound, rates, shape, false, timetable, error);
-}
-
-tess_status tess_timetable_make_slab(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape,
-                                     tess_timetable *timetable, tess_error *error)
-{
-    return make(bound, rates, shape, true, timetable, error);
 }
 
 void tess_timetable_clear(tess_timetable *s)

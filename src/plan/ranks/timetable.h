@@ -31,11 +31,6 @@ typedef struct tess_timetable {
     bool measured; /* all rates behind it were measured */
 } tess_timetable;
 
-/* For a volume whose slices are divided: `above` and `below` of the shape are neighbours in depth. Plans do not divide slices
- * yet, so the steps are those of the slab alone, with an exchange before each layer that reads other slices. Of a network
- * whose side slices are folded (net/fold_slices.c) these are sums over channels, one value for each pixel. */
-tess_status tess_timetable_make_slab(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape,
-                                     tess_timetable *timetable, tess_error *error) TESS_MUST_CHECK;
 /* Release it with tess_timetable_clear also if this fails. */
 tess_status tess_timetable_make(const tess_bound *bound, const tess_rates *rates, tess_plan_shape shape,
                                 tess_timetable *timetable, tess_error *error) TESS_MUST_CHECK;

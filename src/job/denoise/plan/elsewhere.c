@@ -17,8 +17,11 @@ tess_status tess_denoise_elsewhere(tess_denoise_job *job, tess_error *error)
         .ranks = s->ranks,
         .model = file->model->path,
         .precision = s->common.precision,
-        .height = file->info.height,
-        .width = file->info.width,
+        .problem = {.kind = TESS_SCALE_DENOISE,
+                    .depth = 1,
+                    .height = file->info.height,
+                    .width = file->info.width,
+                    .channels = 1},
         .times = (double)(tess_max_i64(file->info.depth, 1) * tess_max_i64(file->request.planes, 1))};
-    return tess_elsewhere_denoise(&request, &job->elsewhere, error);
+    return tess_elsewhere_predict(&request, &job->elsewhere, error);
 }
