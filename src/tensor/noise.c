@@ -51,19 +51,32 @@ static size_t patch_bytes(const tess_noise_shape *shape, int64_t most)
     return tess_align_size((size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch), 16);
 }
 
+/* Places of noise_shared.c: every second one across and down. */
+static int64_t most_triples(const tess_noise_shape *shape, int64_t step)
+{
+    const int64_t across = shape->width - SIDE + 1, down = shape->height - SIDE + 1;
+    return shape->channels == 3 ? tess_ceil_div(down, 2 * step) * tess_ceil_div(across, 2 * step) : 0;
+}
+
+static size_t triple_bytes(const tess_noise_shape *shape, int64_t step)
+{
+    return tess_align_size((size_t)most_triples(shape, step) * sizeof(tess_noise_triple), 16);
+}
+
 size_t tess_noise_bytes(const tess_noise_shape *shape)
 {
     int64_t most;
     size_t slices;
-    find_step(shape, &most);
+    const int64_t step = find_step(shape, &most);
     if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
         return 0;
-    return lines_bytes(shape) + 2 * patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) + slices;
+    return lines_bytes(shape) + 2 * patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) +
+           triple_bytes(shape, step) + slices;
 }
 
 static void begin_image(tess_noise *noise)
 {
-    noise->rows = 0;
+    noise->rows = noise->triple_count = 0;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         noise->count[c] = noise->samples[c] = 0;
         noise->least[c] = (tess_noise_limit){.value = INFINITY};
@@ -83,8 +96,10 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
     noise->plain = (tess_noise_patch *)(at += patch_bytes(shape, noise->most));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
+    noise->triples = (tess_noise_triple *)(at += 2 * (size_t)noise->most * sizeof(uint64_t));
+    noise->triple_most = most_triples(shape, noise->step);
     if (shape->depth > 1)
-        tess_noise_place_slices(noise, noise->order + 2 * noise->most);
+        tess_noise_place_slices(noise, at + triple_bytes(shape, noise->step));
 }
 
 /* The same rows of the DCT of +1, -1, +1, ...: a checker of single samples has coefficients in proportion to the
@@ -264,6 +279,8 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
         if (patch_row >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
     }
+    if (noise->triple_most && patch_row >= 0 && patch_row % (2 * noise->step) == 0)
+        tess_noise_take_triples(noise, patch_row / noise->step);
     noise->rows++;
     if (noise->slices && noise->rows == noise->shape.height) {
         tess_noise_end_slice(noise);

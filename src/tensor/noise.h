@@ -19,6 +19,9 @@
  * noise, but only one coefficient's worth of them. So the estimate is made a second time without those; if the noise is
  * then found to be much less, the pattern is none of it.
  *
+ * Three channels may share their noise: gray stored as colours, film grain, JPEG files with fewer colour samples. Networks for
+ * colours were trained on independent noise, so that share is measured, too (noise_shared.c).
+ *
  * Each slice of a volume is estimated as an image by itself (noise_depth.c, noise_share.c). */
 #ifndef TESS_TENSOR_NOISE_H
 #define TESS_TENSOR_NOISE_H
@@ -76,6 +79,10 @@ typedef struct tess_noise {
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
     float *lines;                         /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
+    struct tess_noise_triple *triples; /* of three channels, else NULL: what they share at a place */
+    int64_t triple_count, triple_most;
+    double shared;            /* sum over the slices before this one that have noise */
+    int64_t shared_count;     /* of these slices */
     tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
     int64_t slice;            /* of a volume: the present one */
@@ -87,6 +94,8 @@ typedef struct tess_noise_result {
     tess_noise_level channel[TESS_NOISE_CHANNELS];
     double sigma;                     /* root mean square over the channels that gave an estimate */
     tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
+    double
+        shared; /* of three channels: the mean correlation of their noise, 0 to 1; else 0. The mean over slices. */
     /* For a volume, else NULL: the levels of each slice, channel by channel, in the memory of the tess_noise. A slice
      * whose level is rough may share that of slices near it (noise_share.c), and one without data has the mean of the
      * others. `channel` is then the mean over the slices. */

@@ -42,9 +42,12 @@ void tess_noise_end_slice(tess_noise *noise)
         if (noise->count[c] >= fewest)
             tess_noise_find_level(noise, c, level, sketch);
     }
-    if (noise->slice < noise->shape.depth)
-        tess_noise_choose_law(&noise->slices[noise->slice * channels],
-                              &noise->sketches[noise->slice * channels], channels);
+    if (noise->slice < noise->shape.depth) {
+        tess_noise_level *levels = &noise->slices[noise->slice * channels];
+        tess_noise_choose_law(levels, &noise->sketches[noise->slice * channels], channels);
+        noise->shared += tess_noise_find_shared(noise, levels);
+        noise->shared_count += levels[0].sigma > 0;
+    }
     noise->slice++;
 }
 

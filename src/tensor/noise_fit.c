@@ -261,4 +261,8 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
             result->confidence = level->confidence;
     }
     result->sigma = known ? sqrt(sum / known) : 0;
+    if (!noise->slices)
+        result->shared = tess_noise_find_shared(noise, result->channel);
+    else if (noise->shared_count)
+        result->shared = noise->shared / (double)noise->shared_count;
 }

@@ -1,5 +1,5 @@
 /* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
- * noise_encoded.c, noise_share.c and noise_depth.c. */
+ * noise_encoded.c, noise_share.c, noise_shared.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -107,6 +107,16 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
 /* Estimates one channel of the image or slice. */
 void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
                            tess_noise_sketch *sketch);
+
+/* What three channels have in common at a place (noise_shared.c): the root of the energy that patches are selected by,
+ * those of each channel's high frequencies, and the cosines between these for the pairs 0 1, 0 2 and 1 2. */
+typedef struct tess_noise_triple {
+    float energy, high[3], cosine[3];
+} tess_noise_triple;
+/* The patches at every second place of every second row of patches: takes those that end with the newest row. */
+void tess_noise_take_triples(tess_noise *noise, int64_t patch_row);
+/* The mean correlation of the noise of three channels with these levels, 0 to 1. Overwrites noise->order. */
+double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *levels);
 
 /* For volumes (noise_depth.c): the memory for the levels of the slices, false if it cannot be counted; stores those
  * of the slice that has ended; the result after the last. */

@@ -37,6 +37,7 @@ typedef struct tess_denoise_look {
     double rounding; /* largest share of a slice's light that rounding adds or takes; 0: floats, or below 0 */
     double
         coarseness; /* errors of rounding, relative to what varies in the image (look/rounding.h); 0: floats */
+    bool equal;     /* it has three channels, and they are equal, without noise that is added */
     bool pattern;   /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
 } tess_denoise_look;

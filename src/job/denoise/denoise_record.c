@@ -185,6 +185,8 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
         tess_json_append(&channels, one);
     }
     tess_json_set(entry, "noise", channels);
+    if (tess_denoise_colours(&file->info) == 3)
+        tess_json_set_double(entry, "noise_correlation", noise->shared);
     tess_json_set_string(entry, "levels",
                          file->levels == TESS_LEVELS_BY_BRIGHTNESS && noise->slices
                              ? "by slice and brightness"
@@ -208,6 +210,10 @@ static void add_samples(tess_json **entry, const tess_denoise_settings *s, const
         tess_json_set_string(entry, "axes", tess_axes_name(info->axes));
     if (info->depth && file->model)
         tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
+    if (tess_denoise_colours(info) > 1 && file->model)
+        tess_json_set_string(entry, "channels", file->model->model.channels > 1 ? "together" : "one by one");
+    if (file->look.equal)
+        tess_json_set_bool(entry, "equal_channels", true);
     tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));
     if (tess_denoise_rescales(file)) {
         tess_json_set_string(entry, "written_as", tess_dtype_word(file->out_info.dtype));

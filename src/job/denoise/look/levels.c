@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/look/together.h"
 
 /* ratio of the largest to the least level of the channels, from which denoising each separately is better */
 static const double MUCH = 4;
@@ -239,6 +240,7 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
         file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
                                      ? file->sigma
                                      : look->noise.channel[c].sigma * factor_of(file);
+    TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
     if (file->sigma > 0)
         TESS_TRY(separate_channels(engine, settings, file, error));
     choose_levels(file);

@@ -28,6 +28,7 @@ typedef struct looking {
     void *noise_memory; /* NULL: the noise is not estimated */
     bool seek_defects;
     tess_defects defects;
+    bool equal; /* so far */
     bool integers;
     tess_rounding rounding;
     float *tail; /* every `stride`-th value, for the tails */
@@ -87,11 +88,20 @@ static void count_values(looking *l, const float *values)
         tess_rounding_row(&l->rounding, values);
 }
 
+static bool is_gray(const float *values, int64_t width)
+{
+    for (int64_t i = 0; i < 3 * width; i++)
+        if (values[i] != values[i - i % 3] && !(isnan(values[i]) && isnan(values[i - i % 3])))
+            return false;
+    return true;
+}
+
 static void look_at_row(looking *l, int64_t y)
 {
     const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
     tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                             l->valid + samples, l->values);
+    l->equal = l->equal && is_gray(l->values, l->info->width);
     tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
     for (int64_t i = 0; i < count; i++)
         l->holes += !isfinite(l->values[i]);
@@ -226,8 +236,8 @@ static void doubt_noise(const looking *l, tess_denoise_look *look)
 static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
-    *look =
-        (tess_denoise_look){.looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes};
+    *look = (tess_denoise_look){
+        .looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes, .equal = l->equal};
     if (l->tail_count > 0) {
         look->low_tail = l->tail[l->tail_count / 100];
         look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
@@ -311,6 +321,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
              : settings->range == TESS_RANGE_GIVEN ? (tess_scale){settings->range_low, settings->range_high}
                                                    : (tess_scale){0, info->full_scale};
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
+    l.equal = l.colours == 3 && settings->add_noise <= 0; /* what is added is independent */
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
     l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
     tess_status status = take_memory(&l, file->sigma_estimated, error);

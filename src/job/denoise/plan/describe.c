@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/denoise/look/together.h"
 #include "job/denoise/run/prepared.h"
 #include "tensor/quality.h"
 
@@ -205,13 +206,17 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     if (file->info.masked || file->info.dtype == TESS_F32 || file->sigma_estimated ||
         tess_denoise_scale_needs_look(settings, &file->info))
         TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
+    else
+        TESS_TRY(tess_denoise_find_equal(engine, settings, file, error));
     TESS_TRY(tess_denoise_set_scale(settings, file, error));
     if (!takes_sigma || settings->sigma_map)
         file->sigma = -1;
     else if (!file->sigma_estimated)
         file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
-    else
+    if (file->sigma_estimated)
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
+    else
+        TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
     bool quiet = file->sigma == 0; /* something has no noise, and must not change */
     for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++)
         quiet = quiet || (file->sigma_estimated && file->channel_sigma[c] == 0);
