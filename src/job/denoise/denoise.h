@@ -309,9 +309,11 @@ void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_
 double tess_denoise_seconds(const tess_denoise_job *job);
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
-/* The largest image that can be processed: its plan is reported as the job's. */
+void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings *s,
+                                 const tess_denoise_file *file);
 /* Plans for the ranks and the machine of the settings, if there are any. */
 tess_status tess_denoise_elsewhere(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
+/* The largest image that can be processed: its plan is reported as the job's. */
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job);
 
 /* ranks/ranks.c, ranks/share.c: a job of many files, shared by ranks. Each file is described and processed by one
