@@ -57,6 +57,28 @@ static int64_t keep_far(const tess_noise *noise, int channel, const tess_noise_c
     return kept;
 }
 
+/* The median variance of the quieter half of the field's patches, which `keys` has sorted by ask. Within a field the quietest
+ * of all lie where the noise is weakest. Overwrites `keys`. */
+static double typical_variance(const tess_noise *noise, int channel, const tess_noise_answer *a,
+                               uint64_t *keys)
+{
+    static const double median = 0.956; /* of chi square of 15 degrees of freedom, to its mean */
+    static const double most = 1.5;     /* of the quietest: the rest is texture */
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
+    uint64_t *roots = noise->order + noise->most;
+    const double least = a->sigma * a->sigma;
+    const int64_t half = a->count / 2;
+    for (int64_t i = 0; i < half; i++) {
+        const tess_noise_patch *patch = &patches[keys[i] & UINT32_MAX];
+        roots[i] = tess_noise_key(sqrt(9.0 / 15) * hypot(patch->middle, sqrt(6.0 / 9) * patch->high),
+                                  (int64_t)(keys[i] & UINT32_MAX));
+    }
+    tess_noise_sort(roots, half, keys);
+    const tess_noise_patch *middle = &patches[roots[half / 2] & UINT32_MAX];
+    const double m = middle->middle, h = middle->high, variance = (9 * m * m + 6 * h * h) / 15 / median;
+    return fmin(fmax(variance, least), most * least);
+}
+
 static int ask_fields(const tess_noise *noise, int channel, const tess_noise_level *level, int side,
                       field fields[GRID * GRID])
 {
@@ -74,9 +96,11 @@ static int ask_fields(const tess_noise *noise, int channel, const tess_noise_lev
             a = tess_noise_ask(noise, channel, NULL, keys, count);
         }
         const double expected = tess_noise_at(level, a.mean);
-        if (a.count >= PATCHES / 2 && a.sigma > 0 && expected > 0)
-            fields[used++] = (field){a.sigma * a.sigma, a.sigma / expected,
-                                     a.texture < little_texture && fabs(a.bands) < regular};
+        if (!(a.count >= PATCHES / 2 && a.sigma > 0 && expected > 0))
+            continue;
+        fields[used].ratio = a.sigma / expected;
+        fields[used].calm = a.texture < little_texture && fabs(a.bands) < regular;
+        fields[used++].variance = typical_variance(noise, channel, &a, keys);
     }
     return used;
 }
