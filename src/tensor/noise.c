@@ -63,6 +63,11 @@ static size_t triple_bytes(const tess_noise_shape *shape, int64_t step)
     return tess_align_size((size_t)most_triples(shape, step) * sizeof(tess_noise_triple), 16);
 }
 
+static size_t place_bytes(const tess_noise_shape *shape, int64_t most)
+{
+    return tess_align_size((size_t)most * (size_t)shape->channels, 16);
+}
+
 size_t tess_noise_bytes(const tess_noise_shape *shape)
 {
     int64_t most;
@@ -71,7 +76,7 @@ size_t tess_noise_bytes(const tess_noise_shape *shape)
     if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
         return 0;
     return lines_bytes(shape) + 2 * patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) +
-           triple_bytes(shape, step) + slices;
+           triple_bytes(shape, step) + place_bytes(shape, most) + slices;
 }
 
 static void begin_image(tess_noise *noise)
@@ -97,9 +102,10 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     noise->plain = (tess_noise_patch *)(at += patch_bytes(shape, noise->most));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
     noise->triples = (tess_noise_triple *)(at += 2 * (size_t)noise->most * sizeof(uint64_t));
+    noise->places = (unsigned char *)(at + triple_bytes(shape, noise->step));
     noise->triple_most = most_triples(shape, noise->step);
     if (shape->depth > 1)
-        tess_noise_place_slices(noise, at + triple_bytes(shape, noise->step));
+        tess_noise_place_slices(noise, noise->places + place_bytes(shape, noise->most));
 }
 
 /* The same rows of the DCT of +1, -1, +1, ...: a checker of single samples has coefficients in proportion to the
@@ -230,13 +236,17 @@ static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
     }
     tess_noise_patch *patches = noise->patches + channel * noise->most,
                      *plain = noise->plain + channel * noise->most;
+    unsigned char *places = noise->places + channel * noise->most;
+    const int64_t down = (noise->rows - SIDE + 1) * TESS_NOISE_GRID / (noise->shape.height - SIDE + 1);
     for (int64_t at = patch_row % 7 * 3 % step; at + SIDE <= width; at += step) {
         float x[SIDE][SIDE];
         for (int y = 0; y < SIDE; y++)
             memcpy(x[y], line[y] + at, sizeof x[y]);
         const int64_t count = noise->count[channel];
-        if (count < noise->most && measure(x, &patches[count], &plain[count]))
-            noise->count[channel]++;
+        if (count == noise->most || !measure(x, &patches[count], &plain[count]))
+            continue;
+        places[count] = (unsigned char)(down * TESS_NOISE_GRID + at * TESS_NOISE_GRID / (width - SIDE + 1));
+        noise->count[channel]++;
     }
 }
 

@@ -64,6 +64,8 @@ typedef struct tess_noise_level {
     bool encoded; /* instead: photons, encoded in sRGB (noise_encoded.c); gain is 0, read is sigma */
     float curve[TESS_NOISE_KNOTS]; /* of encoded noise: the standard deviation at the values (i / 32)^2 */
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
+    bool
+        patchy; /* the level differs between places: sigma is the root mean square over them (noise_places.c) */
     bool mosaic; /* a pattern of 2 x 2 samples was left out, which is many times as strong as the noise */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
@@ -84,6 +86,7 @@ typedef struct tess_noise {
     double shared;            /* sum over the slices before this one that have noise */
     int64_t shared_count;     /* of these slices */
     tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
+    unsigned char *places;    /* of the patches: the field of a grid over the image in which each lies */
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
     int64_t slice;            /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */

@@ -45,6 +45,7 @@ void tess_noise_end_slice(tess_noise *noise)
     if (noise->slice < noise->shape.depth) {
         tess_noise_level *levels = &noise->slices[noise->slice * channels];
         tess_noise_choose_law(levels, &noise->sketches[noise->slice * channels], channels);
+        tess_noise_doubt_places(noise, levels, channels);
         noise->shared += tess_noise_find_shared(noise, levels);
         noise->shared_count += levels[0].sigma > 0;
     }
@@ -73,6 +74,7 @@ static tess_noise_level mean_level(const tess_noise *noise, int channel)
         for (int k = 0; k < TESS_NOISE_KNOTS; k++)
             curve[k] += pow(tess_noise_at(level, tess_noise_knot(k)), 2);
         mean.uneven = mean.uneven || level->uneven;
+        mean.patchy = mean.patchy || level->patchy;
         mean.mosaic = mean.mosaic || level->mosaic;
         mean.patches += level->patches;
     }

@@ -160,6 +160,7 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
     /* With few patches the features are mostly random. */
     a.sigma = sqrt(quiet.both * (a.count < MANY ? 1 : exp(correction(features))));
     a.texture = features[0];
+    a.bands = features[1];
     a.mean = quiet.mean;
     return a;
 }
@@ -250,6 +251,8 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
     for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
         tess_noise_find_level(noise, c, &result->channel[c], &sketches[c]);
     tess_noise_choose_law(result->channel, sketches, TESS_NOISE_CHANNELS);
+    if (noise->most && !noise->slices)
+        tess_noise_doubt_places(noise, result->channel, noise->shape.channels);
     double sum = 0;
     int known = 0;
     for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {

@@ -1,5 +1,5 @@
 /* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
- * noise_encoded.c, noise_share.c, noise_shared.c and noise_depth.c. */
+ * noise_encoded.c, noise_places.c, noise_share.c, noise_shared.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -29,6 +29,7 @@ void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other);
 /* The estimate from the quietest of some patches. */
 typedef struct tess_noise_answer {
     double sigma, texture; /* texture: log of low to high energy, -0.63 in pure noise */
+    double bands;          /* log of the energies of the two high bands, 0 in pure noise */
     double mean;           /* of the quietest patches */
     int64_t count;
 } tess_noise_answer;
@@ -107,6 +108,12 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
 /* Estimates one channel of the image or slice. */
 void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
                            tess_noise_sketch *sketch);
+
+/* The grid of places (noise_places.c). */
+enum { TESS_NOISE_GRID = 8 };
+/* Compares the levels with those of the places of the image. If these differ among themselves, sets `patchy` and sigma.
+ * Overwrites noise->order. */
+void tess_noise_doubt_places(const tess_noise *noise, tess_noise_level *levels, int channels);
 
 /* What three channels have in common at a place (noise_shared.c): the root of the energy that patches are selected by,
  * those of each channel's high frequencies, and the cosines between these for the pairs 0 1, 0 2 and 1 2. */

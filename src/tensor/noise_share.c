@@ -116,7 +116,7 @@ void tess_noise_share(const tess_noise *noise, int64_t slice, int channel, tess_
 {
     const tess_noise_sketch *own = sketch_at(noise, slice, channel);
     tess_noise_level law;
-    if (level->confidence != TESS_NOISE_ROUGH || level->encoded || !(level->sigma > 0) ||
+    if (level->confidence != TESS_NOISE_ROUGH || level->encoded || level->patchy || !(level->sigma > 0) ||
         !law_near(noise, slice, channel, &law) || !agrees(own, &law) ||
         (law.gain > 0 && !most_agree(noise, slice, channel, &law)))
         return;

@@ -136,6 +136,25 @@ for unit in (1e-24, 1e-33):
 flat, entry, said = denoise(np.full((64, 64), 0.25, np.float32))
 bench.check("equal" in said and "few flat" not in said and np.all(flat == 0.25), f"a constant image stays: {said.strip()}")
 
+# --- noise that differs across the image ---------------------------------------------------------------------------
+
+wide = scene(256, 320)
+row, column = np.mgrid[0:256, 0:320]
+fall = ((row - 128) ** 2 + (column - 160) ** 2) / (128 ** 2 + 160 ** 2)
+for name, map in (("halves", np.where(column < 160, 5, 40) / 255), ("a ramp", (5 + 40 * column / 320) / 255), ("a vignette", (8 + 25 * fall) / 255)):
+    for kind, clean_of in (("gray", wide), ("colours", np.stack([wide, 0.9 * wide, 1 - wide], -1))):
+        levels = map if kind == "gray" else map[..., None]
+        noisy = np.float32(clean_of + levels * np.random.default_rng(4).standard_normal(clean_of.shape))
+        rms = np.sqrt((map ** 2).mean())
+        result, entry, said = denoise(noisy, "--range", "0,1")
+        bench.check(abs(entry["sigma"] / rms - 1) < 0.2 and entry["confidence"] == "rough" and "parts of the image have different noise" in said,
+                    f"{name}, {kind}: {entry['sigma']:.4f} of {rms:.4f}, {entry['confidence']}: {said.strip()[-120:]}")
+        given, _, _ = denoise(noisy, "--range", "0,1", "--sigma", rms)
+        bench.check(db(result, clean_of) > db(given, clean_of) - 1.5, f"{name}, {kind}: {db(result, clean_of):.2f} dB, and {db(given, clean_of):.2f} with the right root mean square")
+for level in (5, 40):
+    _, entry, said = denoise(np.float32(wide + level / 255 * np.random.default_rng(4).standard_normal(wide.shape)), "--range", "0,1")
+    bench.check(entry["confidence"] == "sure" and abs(255 * entry["sigma"] / level - 1) < 0.1, f"one level everywhere is sure: {255 * entry['sigma']:.2f} {said.strip()}")
+
 # --- why an estimate is rough --------------------------------------------------------------------------------------
 
 v, u = np.mgrid[0:256, 0:320]

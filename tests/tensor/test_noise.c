@@ -105,6 +105,37 @@ static void test_channels(void)
     release(&p);
 }
 
+/* What channels share of their noise, however strong it is in each. */
+static void test_shared(double share)
+{
+    static const float sigma[3] = {0.02f, 0.03f, 0.04f};
+    picture p = make(180, 200, 3), common = make(180, 200, 1);
+    add_noise(&p, sqrt(1 - share), 0, 9);
+    add_noise(&common, sqrt(share), 0, 10);
+    for (int64_t i = 0; i < total(&p); i++) {
+        const double texture = 0.1 * sin(0.4 * (double)(i / 3 % 200)) * sin(0.3 * (double)(i / 600));
+        p.values[i] = 0.4f + (float)texture + (p.values[i] + common.values[i / 3]) * sigma[i % 3];
+    }
+    const double shared = estimate(&p).shared;
+    CHECK_MSG(fabs(shared - share) < 0.15, "%g of the noise is shared, and %g is found", share, shared);
+    release(&p);
+    release(&common);
+}
+
+/* Noise of different places: the level is the root mean square, and not sure. */
+static void test_places(double left, double right, bool patchy)
+{
+    picture p = make(256, 320, 1);
+    add_noise(&p, 1, 0, 11);
+    for (int64_t i = 0; i < total(&p); i++)
+        p.values[i] = 0.5f + p.values[i] * (float)(i % 320 < 160 ? left : right);
+    const tess_noise_result result = estimate(&p);
+    check_near("places", result.sigma, sqrt((left * left + right * right) / 2), 0.1);
+    CHECK(result.channel[0].patchy == patchy &&
+          result.confidence == (patchy ? TESS_NOISE_ROUGH : TESS_NOISE_SURE));
+    release(&p);
+}
+
 /* A slope, a sinusoid of large contrast over three quarters of the width, and edges. */
 static void test_texture(void)
 {
@@ -290,6 +321,12 @@ int main(void)
 {
     test_noise_alone();
     test_channels();
+    test_shared(0);
+    test_shared(0.5);
+    test_shared(1);
+    test_places(0.02, 0.02, false);
+    test_places(0.02, 0.15, true);
+    test_places(0.02, 0.04, true);
     test_texture();
     test_texture_everywhere();
     test_holes();

@@ -174,16 +174,19 @@ static const char *why_rough(const tess_denoise_file *file)
     static const double HARDLY = 0.5 / 255;
     static const int64_t SMALL = 160 * 160;
     const tess_noise_result *noise = &file->look.noise;
-    bool uneven = false, mosaic = false;
+    bool uneven = false, mosaic = false, patchy = false;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         uneven = uneven || noise->channel[c].uneven;
         mosaic = mosaic || noise->channel[c].mosaic;
+        patchy = patchy || noise->channel[c].patchy;
     }
     return mosaic ? " roughly: a pattern repeats every 2 pixels, as the colours of a raw sensor do, which "
                     "networks take for noise; make an RGB image of it first (demosaic), or give `sigma`"
            : file->look.pattern ? " roughly: it has the strength of the whole image, so that it may be a "
                                   "regular pattern, such as "
                                   "hatching; look at the result, or give `sigma`"
+           : patchy ? " roughly: parts of the image have different noise, and this is its root mean square; "
+                      "look at the result, or give `sigma` or a map of levels"
            : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
            : file->sigma < HARDLY ? " roughly: there is hardly any, and texture may be taken for it; look at "
                                     "the result, or give "
