@@ -53,6 +53,13 @@ for half, size in ((32, 64), (64, 128), (62, 128), (64, 96)):
     for photons in (0, 20000):
         side = side_of(square(200, half), size, photons)
         bench.check(needed - 1 <= side <= needed + 8, f"block of {2 * half}, size {size}, {photons} photons: {side}, needs {needed:.1f}")
+
+# --- the rim of a disk ------------------------------------------------------------------------------------------------
+
+for radius, size, needed in ((62, 124, 126), (62, 123, 127), (61.5, 124, 126), (62, 122, 126), (62, 128, 128), (60, 124, 124)):
+    for photons in (0, 20000):
+        side = side_of(disk(160, radius), size, photons)
+        bench.check(needed <= side <= needed + (needed > size), f"disk of radius {radius}, size {size}, {photons} photons: {side}, needs {needed}")
 for photons in (300, 1000):
     sides = {side_of(disk(200, 20), 48, photons) for _ in range(8)}
     bench.check(sides == {48}, f"noise of {photons} photons in the air is no matter: {sides}")

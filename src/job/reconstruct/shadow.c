@@ -14,12 +14,13 @@ enum {
     MOST_SECTOR = 1 << 16 /* distances times sectors: more need memory */
 };
 static const double CLEAR = 0.02;       /* of the largest mean: less may be a background */
-static const double CERTAIN = 3;        /* standard errors of the mean: less may be noise */
+static const double CERTAIN = 4;        /* standard errors of the mean: less may be noise */
 static const double SECTOR_CERTAIN = 6; /* the same for a sector: there are many, of few values each */
 static const double FAINT = 1;          /* a pixel more, for the faint end of what is seen */
 static const double CORNER =
     0.02; /* of the distance: a right angle's chord falls below CLEAR before its tip */
 static const double HALF_WIDTH = 0.5; /* of a column */
+static const double RIM = 1;          /* pixels at the end of the circle, which is not smooth there */
 
 /* Of all views, and of sectors of them: a corner is far out in few views, and the mean with all others would hide it. */
 struct tess_shadow_seen {
@@ -107,7 +108,7 @@ static int64_t sector_of(const tess_shadow *s, int64_t view)
 void tess_shadow_add(tess_shadow *s, int64_t view, const float *values)
 {
     const tess_problem *p = s->problem;
-    const double centre = centre_of(p, view), reach = reach_of(p, view);
+    const double centre = centre_of(p, view), reach = reach_of(p, view) - (p->circle ? RIM : 0);
     const int64_t edge = tess_min_i64(EDGE, p->columns), sector = sector_of(s, view);
     for (int64_t i = 0; i < p->columns; i++) {
         const double away = fabs((double)i - centre), value = (double)values[i];
