@@ -63,4 +63,36 @@ for radius, size, needed in ((62, 124, 126), (62, 123, 127), (61.5, 124, 126), (
 for photons in (300, 1000):
     sides = {side_of(disk(200, 20), 48, photons) for _ in range(8)}
     bench.check(sides == {48}, f"noise of {photons} photons in the air is no matter: {sides}")
+
+# --- a block in a cone beam -------------------------------------------------------------------------------------------
+
+VIEWS, ROWS, COLUMNS, NEAR, FAR, PITCH = 60, 48, 56, 150, 75, 1.5
+
+
+def box(vectors, half):
+    """A view of a cube of value 0.03 on the axis; a pixel is the mean of four rays."""
+    source, middle, right, down = vectors.reshape(4, 3)
+    across, along = [(np.arange(2 * n) + 0.5) / 2 - n / 2 for n in (COLUMNS, ROWS)]
+    ray = middle + across[None, :, None] * right + along[:, None, None] * down - source
+    ray = ray / np.linalg.norm(ray, axis=-1, keepdims=True)
+    ray = np.where(np.abs(ray) < 1e-9, 1e-9, ray)
+    ends = np.sort([(-half - source) / ray, (half - source) / ray], axis=0)
+    chord = np.maximum(ends[1].min(-1) - ends[0].max(-1), 0)
+    return 0.03 * chord.reshape(ROWS, 2, COLUMNS, 2).mean((1, 3))
+
+
+turns = 2 * np.pi * np.arange(VIEWS) / VIEWS
+sin, cos, zero = np.sin(turns), np.cos(turns), 0 * turns
+orbit = np.stack([NEAR * sin, -NEAR * cos, zero, -FAR * sin, FAR * cos, zero, PITCH * cos, PITCH * sin, zero, zero, zero, PITCH + zero], 1)
+np.save(bench.path("orbit.npy"), orbit)
+for half, volume in ((13, [32, 24, 24]), (13, [24, 24, 24]), (13, [32, 22, 22]), (13, [32, 26, 26]), (13, [32, 28, 28]), (11, [26, 22, 22])):
+    views = np.array([box(one, half) for one in orbit])
+    for photons in (0, 30000):
+        counted = -np.log(random.poisson(photons * np.exp(-views)) / photons) if photons else views
+        entries = {"operator": "cone", "vectors": "orbit.npy", "volume": volume, "measurement": save("y.npy", counted), "noise": 0.01}
+        bench.path("problem.json").write_text(json.dumps(entries))
+        record = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
+        found = record["reconstruct"].get("enlarged_to", volume) if record else [0, 0, 0]
+        holds = all(2 * half <= side <= 2 * half + 6 for side in found) if min(volume) < 2 * half else found == volume
+        bench.check(holds, f"cube of {2 * half}, volume {volume}, {photons} photons: {found}")
 bench.finish()
