@@ -21,7 +21,6 @@ typedef struct cli_shared {
     bool quiet, verbose;
     bool seed_given;
     const char *verb;
-    const char *trace; /* NULL: none */
     bool profile;
     int live;   /* port; -1: no page; 0: any port */
     bool steps; /* progress is counted in steps, not in pixels; the job itself gives plain lines */

@@ -43,9 +43,9 @@ static int begin_recording(const cli_shared *shared)
     tess_trace_settings settings;
     tess_context *context = cli_context();
     tess_trace_settings_init(&settings);
-    settings.spans = shared->trace != NULL;
+    settings.spans = shared->common.trace_file != NULL;
     settings.profile = shared->profile;
-    if (!shared->trace && !shared->profile && shared->live < 0)
+    if (!shared->common.trace_file && !shared->profile && shared->live < 0)
         return -1;
     if (tess_context_trace(context, &settings) != TESS_OK) {
         cli_complain("%s", tess_context_error(context));
@@ -54,15 +54,31 @@ static int begin_recording(const cli_shared *shared)
     return shared->live >= 0 && cli_speaks() ? cli_live_begin(shared, context) : -1;
 }
 
+/* A job that failed may not have come to the check of its files, so its trace only replaces nothing or another trace. */
+static bool replaces_trace(const char *path)
+{
+    static const char beginning[] = "{\"displayTimeUnit\"";
+    char there[sizeof beginning] = "";
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return errno == ENOENT;
+    const size_t length = fread(there, 1, sizeof beginning - 1, file);
+    fclose(file);
+    return length == 0 || strcmp(there, beginning) == 0;
+}
+
 /* Collective. The job's own failure is reported in any case, so that a trace that cannot be written only changes the
  * status of a job that went well. */
 static int write_trace(tess_context *context, const cli_shared *shared, tess_status status, int result)
 {
-    if (!shared->trace || status == TESS_BAD_OPTION)
+    if (!shared->common.trace_file || status == TESS_BAD_OPTION)
         return result;
-    if (tess_context_trace_write(context, shared->trace) == TESS_OK)
+    const bool kept = status != TESS_OK && cli_speaks() && !replaces_trace(shared->common.trace_file);
+    if (cli_agree(kept ? CLI_FAILED : -1) >= 0)
         return result;
-    cli_complain("--trace %s: %s", shared->trace, tess_context_error(context));
+    if (tess_context_trace_write(context, shared->common.trace_file) == TESS_OK)
+        return result;
+    cli_complain("--trace %s: %s", shared->common.trace_file, tess_context_error(context));
     return result == CLI_DONE ? CLI_FAILED : result;
 }
 

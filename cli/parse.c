@@ -33,7 +33,7 @@ static const cli_option shared_options[] = {
     {"--help", NULL, NULL, 0, "print this text; -h does the same", .letter = "-h"},
 };
 static const cli_option watch_options[] = {
-    {"--trace", "FILE", cli_text, SHARED(trace),
+    {"--trace", "FILE", cli_text, SHARED(common.trace_file),
      "write where the time went, each layer on each thread, as a trace for ui.perfetto.dev or "
      "chrome://tracing",
      CLI_FILES},

@@ -108,7 +108,7 @@ bool cli_record_write(const char *path, const char *record)
 
 int cli_record_apart(const cli_shared *shared, const char *const *files, int count)
 {
-    const char *json = shared->common.record_file, *trace = shared->trace;
+    const char *json = shared->common.record_file, *trace = shared->common.trace_file;
     for (int i = 0; json && i < count; i++)
         if (files[i] && tess_same_target(json, files[i]))
             return cli_complain("--json %s: is a file of this job; write the record to another name", json);
@@ -151,16 +151,17 @@ static int trace_ready(const cli_shared *shared, const char *output)
 {
     char folder[LONGEST];
     struct stat about;
-    if (!shared->trace)
+    if (!shared->common.trace_file)
         return -1;
-    int why = trouble_with(shared->trace, folder);
+    int why = trouble_with(shared->common.trace_file, folder);
     if (why == ENOENT && output && same_folder(folder, output))
         why = 0;
-    if (why == 0 && stat(shared->trace, &about) == 0 && !S_ISREG(about.st_mode))
+    if (why == 0 && stat(shared->common.trace_file, &about) == 0 && !S_ISREG(about.st_mode))
         why = EINVAL;
     if (why == 0)
         return -1;
-    cli_complain("--trace %s: %s", shared->trace, why == EINVAL ? "is not a regular file" : strerror(why));
+    cli_complain("--trace %s: %s", shared->common.trace_file,
+                 why == EINVAL ? "is not a regular file" : strerror(why));
     return CLI_FAILED;
 }
 

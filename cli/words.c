@@ -16,6 +16,7 @@ static const word words[] = {
     {"precision", "--precision"},
     {"record_file", "--json"},
     {"threads", "--threads"},
+    {"trace_file", "--trace"},
     /* several verbs */
     {"batch", "--batch"},
     {"halo", "--halo"},

@@ -71,6 +71,7 @@ typedef struct tess_common {
     tess_note_fn note;
     void *progress_user;     /* passed to all three callbacks */
     const char *record_file; /* the caller's file for the record, or NULL; the job must not use it */
+    const char *trace_file;  /* the same, for tess_context_trace_write */
 } tess_common;
 
 /* Returns whether writing to one path would overwrite the other, under any name; neither file has to exist. */

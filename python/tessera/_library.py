@@ -19,7 +19,7 @@ HALO_AUTO, HALO_EXACT = -1, -2
 class Common(ctypes.Structure):
     _fields_ = [("device", c_char_p), ("precision", c_char_p), ("threads", c_int), ("memory_limit", c_uint64),
                 ("seed", c_uint64), ("progress", c_void_p), ("file", c_void_p), ("note", c_void_p),
-                ("progress_user", c_void_p), ("record_file", c_char_p)]
+                ("progress_user", c_void_p), ("record_file", c_char_p), ("trace_file", c_char_p)]
 
 
 class DenoiseSettings(ctypes.Structure):

@@ -256,10 +256,10 @@ bench.check_refused(bench.run("denoise", "truth.npy", "new.npy", "--json", "./tr
 bench.check_refused(bench.run("denoise", "truth.npy", "./truth.npy", "--add-noise", "0.1", "--sigma", "0.1", "--truth", "truth.npy", cwd=bench.folder), 2, "truth.npy", "another name")
 bench.check(not bench.path("new.npy").exists(), "and nothing is written")
 for entry in ("views.npy", "vectors.npy", "volume.npy"):
-    for verb in (["reconstruct"], ["plan", "reconstruct"]):
+    for *verb, option in (["reconstruct", "--json"], ["reconstruct", "--trace"], ["plan", "reconstruct", "--json"]):
         entries = {**cone, "truth": save("volume.npy", np.zeros([size] * 3, np.float32))}
-        result = bench.run(*verb, "new.npy", "--problem", problem_file(entries), "--json", f"link/{entry}", cwd=bench.folder)
-        bench.check_refused(result, 2, "--json", entry, "another name")
+        result = bench.run(*verb, "new.npy", "--problem", problem_file(entries), option, f"link/{entry}", cwd=bench.folder)
+        bench.check_refused(result, 2, option, entry, "another name")
 bench.path("link").unlink()
 flat = save("flat.npy", np.load(bench.path("views.npy")).reshape(len(y), -1))
 bench.check_refused(bench.run("reconstruct", kept, "--problem", problem_file({**cone, "measurement": flat})), 1, "flat.npy", "(views, rows, columns)")
@@ -274,14 +274,29 @@ away = bench.run("reconstruct", bench.path("no/folder.png"), "--problem", "deblu
 bench.check_refused(away, 1, "no/folder.png")
 bench.check(kept.read_text() == "kept" and not leftovers(bench.folder), "nothing is lost, nothing half-written is left")
 bench.check(np.array_equal(np.load(bench.path("views.npy")), y), "measurements are as they were")
-# --- the record replaces no kernel ------------------------------------------------------------------------------------
+# --- the record and the trace replace no kernel and no view ------------------------------------------------------------
 
 blurs = {"operator": "blur", "kernels": [save("k0.npy", np.ones((3, 3), np.float32)), save("k1.npy", np.ones((1, 3), np.float32))],
          "measurement": save("blurred.npy", np.random.default_rng(1).random((48, 24)).astype(np.float32))}
 bench.path("k-link.json").symlink_to("k1.npy")
 before = bench.path("k1.npy").read_bytes()
-for name in ("k0.npy", "k1.npy", "k-link.json"):
-    result = bench.run("reconstruct", bench.path("kept.npy"), "--problem", problem_file(blurs), *few, "--json", bench.path(name))
-    bench.check_refused(result, 2, "--json", "is a file of this job")
+for name, option in [(name, option) for name in ("k0.npy", "k1.npy", "k-link.json") for option in ("--json", "--trace")]:
+    result = bench.run("reconstruct", bench.path("kept.npy"), "--problem", problem_file(blurs), *few, option, bench.path(name))
+    bench.check_refused(result, 2, option, "is a file of this job")
 bench.check(bench.path("k1.npy").read_bytes() == before, "the kernel is kept")
+damaged = {**blurs, "boundary": "none"}  # found before all files are known
+for name, there, replaced in (("k1.npy", before, False), ("empty.json", b"", True)):
+    bench.path(name).write_bytes(there)
+    result = bench.run("reconstruct", bench.path("kept.npy"), "--problem", problem_file(damaged), *few, "--trace", bench.path(name))
+    bench.check_refused(result, 1, "boundary")
+    bench.check((bench.path(name).read_bytes() != there) == replaced, f"a job that fails {'writes' if replaced else 'does not write'} {name}")
+for place, value in (("views", 1), ("flats", 2)):
+    bench.path(place).mkdir()
+    for i in range(8):
+        save(f"{place}/v{i}.npy", np.full((1, 24), value, np.float32))
+folder = {"operator": "radon", "angles": {"from": 0, "to": 180, "count": 8}, "measurement": "views", "flat": "flats"}
+for name in ("views/v3.npy", "flats/v3.npy"):
+    for option in ("--json", "--trace"):
+        result = bench.run("reconstruct", bench.path("kept.npy"), "--problem", problem_file(folder), *few, option, bench.path(name))
+        bench.check_refused(result, 2, option, "another name")
 bench.finish()

@@ -111,6 +111,19 @@ for name, entries in (("none", {**plain, "measurement": "clean.npy"}), ("given",
 bench.check(own and own["range"][1] > 0.9 * dense.max() and result.max() > 0.75 * dense.max() and error["found"] < 1.3 * error["given"],
             "a bead of a pixel is not cut off by the estimated range")
 
+# --- values below 0 -------------------------------------------------------------------------------------------------
+
+for radius, value, refused in ((16, -0.8, True), (12, -1.6, True), (12, -0.45, False)):
+    holes = [(0.4, 0, 0, 38.4), (value, 6, -8, radius)]
+    for level in (0, 0.25):
+        save("y.npy", (sinogram(holes) + random.normal(0, level, clean.shape)).astype(np.float32))
+        bench.path("problem.json").write_text(json.dumps({**plain, "truth": save("holes.npy", image(holes).astype(np.float32))}))
+        result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--iterations", 1, "--quiet")
+        what = f"a hole of {0.4 + value:.2f} in a disk of 0.4, radius {radius}, noise {level}: {result}"
+        bench.check((result.status == 1 and "not negative" in result.err) if refused else result.status == 0, what)
+        if refused:
+            solve({**plain, "truth": "holes.npy", "range": [0.4 + value, 0.4]}, "--iterations", 1)
+
 # --- matter outside of the volume, or of the detector --------------------------------------------------------------
 
 BALLS = [(0.4, 0, 0, 0, 9), (0.5, 4, -3, 2, 2.5), (0.6, -5, 2, -4, 2), (-0.3, 1, 5, 3, 2)]  # value, x, y, z, radius

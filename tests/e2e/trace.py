@@ -162,6 +162,16 @@ def check_refused(bench, model):
     bench.check_refused(bench.run(*words, "--trace", bench.path("none/x.json")), 1, "--trace", "No such file")
     bench.check_refused(bench.run(*words, "--trace", bench.folder), 1, "--trace", "directory")
     bench.check_refused(bench.run(*words, "--trace", "/dev/null"), 1, "--trace", "regular file")
+    cubes = bench.path("cubes")
+    cubes.mkdir()
+    for name in ("a.npy", "b.npy"):
+        (cubes / name).write_bytes(bench.path("cube.npy").read_bytes())
+    kept = {path: path.read_bytes() for path in (bench.path("folder/1.png"), bench.path("images/1.png"), cubes / "b.npy")}
+    for path, line in zip(kept, (("denoise", bench.path("folder"), bench.path("others"), "--model", model, "--sigma", "0.1"),
+                                 ("train", bench.path("trained.cfg.json")), ("detect", cubes, bench.path("others")))):
+        for option in ("--json", "--trace"):
+            bench.check_refused(bench.run(*line, option, path), 2, option, path.name, "another name")
+        bench.check(path.read_bytes() == kept[path], f"{line[0]} keeps a file of a folder that it reads")
     bench.check_refused(bench.run("plan", *words, "--profile"), 2, "plan", "--profile")
     bench.check(not bench.path("out.png").exists() and not leftovers(bench.folder), "nothing was written")
 

@@ -16,6 +16,11 @@ tess_status tess_record_apart(const tess_common *common, const char *const *file
             return tess_fail(error, TESS_BAD_OPTION,
                              "`record_file` %s: is a file of this job; write the record to another name",
                              common->record_file);
+    for (int i = 0; i < count && common->trace_file; i++)
+        if (files[i] && tess_image_same_target(common->trace_file, files[i]))
+            return tess_fail(error, TESS_BAD_OPTION,
+                             "`trace_file` %s: is a file of this job; write the trace to another name",
+                             common->trace_file);
     return TESS_OK;
 }
 

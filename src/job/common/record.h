@@ -25,7 +25,7 @@ void tess_record_arena(tess_json **record, const tess_bound *bound, tess_plan_sh
 /* Converts the record to text and frees it. */
 tess_status tess_record_end(tess_json *record, char **text, tess_error *error) TESS_MUST_CHECK;
 
-/* Fails if the caller's record file is one of these files; NULL entries are skipped. */
+/* Fails if the caller's file for the record or for the trace is one of these files; NULL entries are skipped. */
 tess_status tess_record_apart(const tess_common *common, const char *const *files, int count,
                               tess_error *error) TESS_MUST_CHECK;
 

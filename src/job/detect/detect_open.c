@@ -155,17 +155,29 @@ static tess_status check_files(const tess_detect_job *job, tess_error *error)
     return check_settings(s, error);
 }
 
+/* The cubes may be those of a folder. */
+static tess_status check_cubes(const tess_common *common, const tess_pixel_cubes *cubes, tess_error *error)
+{
+    for (int64_t i = 0; i < cubes->list.count; i++) {
+        const char *const path = cubes->list.entries[i].path;
+        TESS_TRY(tess_record_apart(common, &path, 1, error));
+    }
+    return TESS_OK;
+}
+
 static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
     const tess_cube_settings settings = {.axes = s->axes, .memory = memory, .stop = &job->engine.stop};
     TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
+    TESS_TRY(check_cubes(&s->common, &job->input, error));
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
     TESS_TRY(tess_detect_check_files(job, error));
     if (s->fit && job->fits) {
         job->fits_other = true;
         TESS_TRY(tess_pixel_cubes_open(s->fit, &settings, &job->other, error));
+        TESS_TRY(check_cubes(&s->common, &job->other, error));
         if (job->other.list.bands != job->input.list.bands)
             return tess_fail(error, TESS_BAD_INPUT, "%s has %d bands, and %s has %d",
                              job->other.list.entries[0].path, job->other.list.bands,

@@ -60,10 +60,11 @@ static void doubt_radon(const tess_problem *p, const tess_common *common)
     if (p->axis_given)
         snprintf(axis, sizeof axis, " with \"axis\": [%.10g, %.10g]", p->axis[0] + (double)p->margin[0],
                  p->axis[1] + (double)p->margin[0]);
-    tess_note(common, TESS_NOTE_WARNING,
-              "%s: columns outside the shadow of an image of %lld x %lld hold up to %.0f %% of the "
-              "largest; the image is computed with a side of %lld and cropped: \"size\": %lld%s shows all",
-              p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
+    tess_note(
+        common, TESS_NOTE_WARNING,
+        "%s: columns outside the shadow of an image of %lld x %lld, or at its rim, hold up to %.0f %% of "
+        "the largest; the image is computed with a side of %lld and cropped: \"size\": %lld%s shows all",
+        p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
 }
 
 static void doubt_pixels(const tess_problem *p, const tess_common *common)

@@ -27,7 +27,8 @@ static const double AT_END =
     5e-4; /* share of the result's pixels at the end of the range that is worth a note */
 /* share of the measurements' sum that is negative if the image has negative values */
 static const double SIGNED = 0.2;
-static const double NEGATIVE = 0.4; /* mean of the negative part of noise, in deviations */
+static const double TOO_LOW = -0.25; /* of the range's upper end: values below it are refused */
+static const double NEGATIVE = 0.4;  /* mean of the negative part of noise, in deviations */
 
 typedef struct histogram {
     tess_extremes of;
@@ -193,7 +194,13 @@ static tess_status estimate(const tess_problem *p, tess_recipe *recipe, tess_wor
         if (recipe->filter == TESS_FILTER_RAM_LAK)
             break;
     }
-    return left > POOR ? correct(p, w, noise, factor, left, both, ends, error) : TESS_OK;
+    if (left > POOR)
+        return correct(p, w, noise, factor, left, both, ends, error);
+    double least = 0; /* of an image that explains the views; of another one it may be an artefact */
+    if (ends[1] > 0)
+        TESS_TRY(tess_problem_least(w, image, factor, TOO_LOW * ends[1], &least, error));
+    ends[0] = fmin(ends[0], least);
+    return TESS_OK;
 }
 
 static tess_status find_scan_range(tess_problem *p, tess_recipe *recipe, tess_workspace *w, tess_error *error)
@@ -209,7 +216,7 @@ static tess_status find_scan_range(tess_problem *p, tess_recipe *recipe, tess_wo
     TESS_TRY(estimate(p, recipe, w, fmax(given ? recipe->noise : p->noise_estimate, 0), ends, error));
     if (!(ends[1] > 0) || !(ends[1] > 1e-30)) /* all measurements are zero: any range works */
         ends[1] = 1;
-    if (ends[0] < -0.25 * ends[1])
+    if (ends[0] < TOO_LOW * ends[1])
         return tess_fail(
             error, TESS_BAD_INPUT,
             "%s: its views make an image from %.4g to %.4g, but what attenuates rays is not negative; check "

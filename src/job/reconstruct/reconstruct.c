@@ -29,7 +29,8 @@ static void warn_outside(const tess_problem *p, const tess_common *common)
                    "[%lld, %lld, %lld]",
              d, h, w, d, h, w);
     tess_note(common, TESS_NOTE_WARNING,
-              "%s: rays that miss a volume of %lld x %lld x %lld hold up to %.0f %% of the largest; %s",
+              "%s: rays that miss a volume of %lld x %lld x %lld, or hardly meet it, hold up to %.0f %% of "
+              "the largest; %s",
               p->measurement, (long long)p->depth, (long long)p->height, (long long)p->width,
               100 * p->outside, what);
 }

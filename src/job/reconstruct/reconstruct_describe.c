@@ -38,14 +38,16 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
     return TESS_OK;
 }
 
-/* The caller's record must not replace a file that is read: each may also be a folder of views. */
+/* The caller's record and trace must not replace a file that is read: each may also be a folder of views. */
 static tess_status check_record(const tess_problem *p, const tess_common *common, tess_error *error)
 {
-    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark};
-    for (int i = 0; i < 6 && common->record_file; i++) {
-        const bool inside = read[i] && tess_views_same_file(common->record_file, read[i]);
-        TESS_TRY(tess_record_apart(common, inside ? &common->record_file : &read[i], 1, error));
-    }
+    const char *const read[] = {p->measurement, p->truth, p->geometry, p->image, p->flat, p->dark},
+                      *const own[] = {common->record_file, common->trace_file};
+    TESS_TRY(tess_record_apart(common, read, 6, error));
+    for (int i = 0; i < 6; i++)
+        for (int k = 0; k < 2 && read[i]; k++)
+            if (own[k] && tess_views_same_file(own[k], read[i]))
+                return tess_record_apart(common, &own[k], 1, error);
     for (int64_t i = 0; p->kernel_files && i < p->count; i++)
         TESS_TRY(tess_record_apart(common, (const char *const *)&p->kernel_files[i], 1, error));
     return TESS_OK;

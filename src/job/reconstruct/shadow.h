@@ -9,12 +9,15 @@
 #include "job/reconstruct/problem.h"
 
 typedef struct tess_shadow_bin tess_shadow_bin;
+typedef struct tess_shadow_seen tess_shadow_seen;
 
 typedef struct tess_shadow {
     const tess_problem *problem;
     int64_t count;
-    tess_shadow_bin *bins; /* by the distance from the column that sees the middle of the image */
-    double edge[2];        /* sums of the outer columns, on the left and on the right */
+    tess_shadow_bin *bins;       /* by the distance from the column that sees the middle of the image */
+    int64_t sectors;             /* of half a turn */
+    tess_shadow_seen *by_sector; /* [distance][sector]: what is seen outside of the image */
+    double edge[2];              /* sums of the outer columns, on the left and on the right */
 } tess_shadow;
 
 /* Whether some column sees nothing of the image in some view; false if there is a view that sees nothing at all. */

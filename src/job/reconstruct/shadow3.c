@@ -15,11 +15,25 @@ enum {
     DISTANCES = 512, /* in voxels; what is farther counts as the last one */
     SIDE = 0,        /* beside the volume, along its width or height */
     ABOVE = 1,       /* or below it, along its depth */
-    EDGE = 2         /* outer columns and rows */
+    EDGE = 2,        /* outer columns and rows */
+    LEAST = 16,      /* rays of a view, for an error that can be trusted */
+    BESIDE = 2       /* voxels on each side for what hardly sticks out */
 };
 /* as in shadow.c */
 static const double CLEAR = 0.02, CERTAIN = 3, FAINT = 1;
 static const double MOST_GROWTH = 8; /* of the number of voxels that are computed */
+
+/* Rays diverge, so those that pass a voxel beside a face meet the volume further on, at an edge. They cross little of it,
+ * but see more than as much of the object can hold. */
+static const double GRAZING = 3;   /* voxels of the volume that they cross */
+static const double HOLDS = 1.5;   /* times the mean value of the rays through the middle */
+static const double ONE_VIEW = 6;  /* as CERTAIN; each view has a test of its own */
+static const double HEIGHT = 0.75; /* of the volume's: farther up they pass its top */
+
+typedef struct grazing {
+    double sum, squares, crossed;
+    int64_t count;
+} grazing;
 
 typedef struct distance {
     double sum, squares, far;
@@ -33,7 +47,8 @@ typedef struct frame {
 
 typedef struct shadow3 {
     frame of;
-    double inner[INNER];
+    double inner[INNER], crossed[INNER];
+    grazing *grazing; /* of each view */
     int64_t inner_count[INNER];
     /* apart by where the ray passes in the other directions, since most of a large detector sees air there */
     distance outside[2][PLACES][DISTANCES];
@@ -71,6 +86,23 @@ static bool meets(const frame *s, int64_t view, int64_t r, int64_t c, double foo
         high = fmin(high, fmax(a, b));
     }
     return high >= low;
+}
+
+/* Voxels of the volume that a ray crosses, and the height of their middle, with half of the depth as the unit. */
+static double crosses(const frame *s, const double from[3], const double along[3], double *height)
+{
+    double low = -INFINITY, high = INFINITY, square = 0;
+    for (int i = 0; i < 3; i++) {
+        square += along[i] * along[i] * s->half[i] * s->half[i];
+        if (fabs(along[i]) < 1e-12) {
+            high = fabs(from[i]) > 1 ? -INFINITY : high;
+            continue;
+        }
+        low = fmax(low, fmin((-1 - from[i]) / along[i], (1 - from[i]) / along[i]));
+        high = fmin(high, fmax((-1 - from[i]) / along[i], (1 - from[i]) / along[i]));
+    }
+    *height = fabs(from[2] + 0.5 * (low + high) * along[2]);
+    return high > low ? (high - low) * sqrt(square) : 0;
 }
 
 /* Where a ray that misses the volume passes nearest to the line through its middle along its depth, with each side of the
@@ -146,6 +178,21 @@ bool tess_shadow3_misses(const tess_problem *p)
     return false;
 }
 
+static void add_crossing(shadow3 *s, int64_t view, int part, double value, const double from[3],
+                         const double along[3])
+{
+    double height;
+    const double crossed = crosses(&s->of, from, along, &height);
+    grazing *g = &s->grazing[view];
+    s->crossed[part] += crossed;
+    if (!(crossed > 0 && crossed < GRAZING && height < HEIGHT))
+        return;
+    g->sum += value;
+    g->squares += value * value;
+    g->crossed += crossed;
+    g->count++;
+}
+
 static tess_status add_view(void *user, int64_t view, float *values, tess_error *error)
 {
     (void)error;
@@ -160,6 +207,7 @@ static tess_status add_view(void *user, int64_t view, float *values, tess_error 
                 const int part = (int)fmin(most * INNER, INNER - 1);
                 s->inner[part] += value;
                 s->inner_count[part]++;
+                add_crossing(s, view, part, value, from, along);
                 continue;
             }
             const bool above = passes_above(&s->of, from, along, foot);
@@ -196,9 +244,31 @@ static int64_t needed(const shadow3 *s, int where, double *share)
     return far < 0 ? 0 : (int64_t)ceil(far + FAINT);
 }
 
+/* Whether something sticks out beside the volume that no ray sees alone. */
+static bool sticks_out(const shadow3 *s, double *share)
+{
+    double largest = 0, most = 0, found = 0;
+    for (int i = 0; i < INNER; i++)
+        if (s->inner_count[i] && s->crossed[i] > 0) {
+            largest = fmax(largest, s->inner[i] / (double)s->inner_count[i]);
+            most = fmax(most, s->inner[i] / s->crossed[i]);
+        }
+    for (int64_t k = 0; k < s->of.problem->count && largest > 0; k++) {
+        const grazing *g = &s->grazing[k];
+        const double n = (double)g->count, mean = n > 0 ? g->sum / n : 0,
+                     more = n > 0 ? mean - HOLDS * most * g->crossed / n : 0;
+        if (g->count >= LEAST && more > CLEAR * largest &&
+            more > ONE_VIEW * sqrt(fmax(g->squares / n - mean * mean, 0) / (n - 1)))
+            found = fmax(found, more / largest);
+    }
+    *share = fmax(*share, found);
+    return found > 0;
+}
+
 static void conclude(tess_problem *p, const shadow3 *s)
 {
-    const int64_t side = needed(s, SIDE, &p->outside), above = needed(s, ABOVE, &p->outside);
+    const int64_t above = needed(s, ABOVE, &p->outside), beside = needed(s, SIDE, &p->outside),
+                  side = tess_max_i64(beside, sticks_out(s, &p->outside) ? BESIDE : 0);
     const int64_t asked[3] = {p->depth, p->height, p->width},
                   volume[3] = {p->depth + 2 * above, p->height + 2 * side, p->width + 2 * side};
     double growth = 1;
@@ -221,6 +291,8 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
     if (status == TESS_OK)
         status = tess_block_alloc(p->memory, &view, TESS_MEM_HOST,
                                   (size_t)(p->rows * p->columns) * sizeof(float), error);
+    if (status == TESS_OK && !(s->grazing = tess_small_alloc((size_t)p->count, sizeof *s->grazing)))
+        status = tess_fail(error, TESS_NO_MEMORY, "no memory to look at the views");
     if (status == TESS_OK) {
         begin(p, &s->of);
         status = tess_problem_each_view(p, view.data, &starved, add_view, s, error);
@@ -228,6 +300,7 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
     if (status == TESS_OK)
         conclude(p, s);
     tess_block_free(&view);
+    tess_small_free(s ? s->grazing : NULL);
     tess_small_free(s);
     return status;
 }

@@ -90,8 +90,10 @@ tess_status tess_train_check_files(const tess_train_job *job, tess_error *error)
     if (config->log.path && is_checkpoint(config, config->log.path))
         return tess_fail(error, TESS_BAD_INPUT, "log: %s: is a name of checkpoints; use another name",
                          config->log.path);
-    if (common->record_file && is_checkpoint(config, common->record_file))
-        return tess_record_apart(common, &common->record_file, 1, error);
+    const char *const own[] = {common->record_file, common->trace_file};
+    for (int i = 0; i < 2; i++)
+        if (own[i] && is_checkpoint(config, own[i]))
+            return tess_record_apart(common, &own[i], 1, error);
     for (int i = 0; i < TARGETS; i++)
         TESS_TRY(tess_record_apart(common, &targets[i].path, 1, error));
     return TESS_OK;
