@@ -17,7 +17,8 @@
  *
  * A pattern that repeats every 2 samples, such as the colours of a raw sensor or a checker, has the frequencies of
  * noise, but only one coefficient's worth of them. So the estimate is made a second time without those; if the noise is
- * then found to be much less, the pattern is none of it.
+ * then found to be much less, the pattern is none of it. A pattern without that coefficient shows by its phase, which is
+ * the same everywhere (noise_weave.c).
  *
  * Each slice of a volume is estimated as an image by itself (noise_depth.c, noise_share.c). */
 #ifndef TESS_TENSOR_NOISE_H
@@ -53,6 +54,12 @@ typedef struct tess_noise_limit {
     int64_t count;
 } tess_noise_limit;
 
+/* The amplitudes of a pattern of 2 x 2 samples in neighbouring blocks (noise_weave.c): sums over the pairs. */
+typedef struct tess_noise_weave {
+    double product, square;
+    int64_t pairs;
+} tess_noise_weave;
+
 /* Standard deviations on the scale of the values. Every number is finite. */
 typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
@@ -61,7 +68,7 @@ typedef struct tess_noise_level {
     bool encoded; /* instead: photons, encoded in sRGB (noise_encoded.c); gain is 0, read is sigma */
     float curve[TESS_NOISE_KNOTS]; /* of encoded noise: the standard deviation at the values (i / 32)^2 */
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
-    bool mosaic; /* a pattern of 2 x 2 samples was left out, which is many times as strong as the noise */
+    bool mosaic; /* a pattern of 2 x 2 samples was left out, as far as it could be told from the noise */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;
@@ -74,7 +81,9 @@ typedef struct tess_noise {
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
-    float *lines;                         /* the last 8 rows, channel by channel */
+    tess_noise_weave weave[TESS_NOISE_CHANNELS];
+    float *above; /* the amplitudes of the blocks in the last 8 rows, channel by channel */
+    float *lines; /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
     tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
