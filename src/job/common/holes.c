@@ -40,7 +40,7 @@ static float *row_at(const tess_holes *h, int64_t y)
     return (float *)((char *)h->rows + (size_t)(y % RING) * row_bytes(h->width, h->channels));
 }
 
-/* Where the n-th last value of a column is kept. */
+/* Where the n-th value of a column is kept, from 0 on, as long as it is one of the last. */
 static float *above_at(const tess_holes *h, int64_t column, int64_t n)
 {
     return (float *)((char *)h->above + (size_t)(n % PAST) * row_bytes(h->width, h->channels)) + column;
