@@ -46,6 +46,11 @@ static size_t lines_bytes(const tess_noise_shape *shape)
     return tess_align_size((size_t)shape->width * (size_t)shape->channels * SIDE * sizeof(float), 16);
 }
 
+static size_t above_bytes(const tess_noise_shape *shape)
+{
+    return tess_align_size((size_t)tess_noise_weave_blocks(shape) * sizeof(float), 16);
+}
+
 static size_t patch_bytes(const tess_noise_shape *shape, int64_t most)
 {
     return tess_align_size((size_t)most * (size_t)shape->channels * sizeof(tess_noise_patch), 16);
@@ -75,8 +80,9 @@ size_t tess_noise_bytes(const tess_noise_shape *shape)
     const int64_t step = find_step(shape, &most);
     if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
         return 0;
-    return lines_bytes(shape) + 2 * patch_bytes(shape, most) + 2 * (size_t)most * sizeof(uint64_t) +
-           triple_bytes(shape, step) + place_bytes(shape, most) + slices;
+    return lines_bytes(shape) + above_bytes(shape) + 2 * patch_bytes(shape, most) +
+           2 * (size_t)most * sizeof(uint64_t) + triple_bytes(shape, step) + place_bytes(shape, most) +
+           slices;
 }
 
 static void begin_image(tess_noise *noise)
@@ -84,6 +90,7 @@ static void begin_image(tess_noise *noise)
     noise->rows = noise->triple_count = 0;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         noise->count[c] = noise->samples[c] = 0;
+        noise->weave[c] = (tess_noise_weave){0};
         noise->least[c] = (tess_noise_limit){.value = INFINITY};
         noise->largest[c] = (tess_noise_limit){.value = -INFINITY};
     }
@@ -98,7 +105,8 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
         return;
     char *at = memory;
     noise->lines = (float *)at;
-    noise->patches = (tess_noise_patch *)(at += lines_bytes(shape));
+    noise->above = (float *)(at += lines_bytes(shape));
+    noise->patches = (tess_noise_patch *)(at += above_bytes(shape));
     noise->plain = (tess_noise_patch *)(at += patch_bytes(shape, noise->most));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
     noise->triples = (tess_noise_triple *)(at += 2 * (size_t)noise->most * sizeof(uint64_t));
@@ -288,6 +296,8 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
         keep_line(noise, c, values, valid);
         if (patch_row >= 0 && patch_row % noise->step == 0)
             take_patches(noise, c, patch_row / noise->step);
+        if (noise->rows % SIDE == SIDE - 1)
+            tess_noise_weave_rows(noise, c);
     }
     if (noise->triple_most && patch_row >= 0 && patch_row % (2 * noise->step) == 0)
         tess_noise_take_triples(noise, patch_row / noise->step);

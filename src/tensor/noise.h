@@ -17,7 +17,8 @@
  *
  * A pattern that repeats every 2 samples, such as the colours of a raw sensor or a checker, has the frequencies of
  * noise, but only one coefficient's worth of them. So the estimate is made a second time without those; if the noise is
- * then found to be much less, the pattern is none of it.
+ * then found to be much less, the pattern is none of it. A pattern without that coefficient shows by its phase, which is
+ * the same everywhere (noise_weave.c).
  *
  * Three channels may share their noise: gray stored as colours, film grain, JPEG files with fewer colour samples. Networks for
  * colours were trained on independent noise, so that share is measured, too (noise_shared.c).
@@ -56,6 +57,12 @@ typedef struct tess_noise_limit {
     int64_t count;
 } tess_noise_limit;
 
+/* The amplitudes of a pattern of 2 x 2 samples in neighbouring blocks (noise_weave.c): sums over the pairs. */
+typedef struct tess_noise_weave {
+    double product, square;
+    int64_t pairs;
+} tess_noise_weave;
+
 /* Standard deviations on the scale of the values. Every number is finite. */
 typedef struct tess_noise_level {
     double sigma; /* root mean square over the image */
@@ -66,7 +73,7 @@ typedef struct tess_noise_level {
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
     bool
         patchy; /* the level differs between places: sigma is the root mean square over them (noise_places.c) */
-    bool mosaic; /* a pattern of 2 x 2 samples was left out, which is many times as strong as the noise */
+    bool mosaic; /* a pattern of 2 x 2 samples was left out, as far as it could be told from the noise */
     tess_noise_confidence confidence;
     int64_t patches; /* patches that the estimate could select from */
 } tess_noise_level;
@@ -79,7 +86,9 @@ typedef struct tess_noise {
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
-    float *lines;                         /* the last 8 rows, channel by channel */
+    tess_noise_weave weave[TESS_NOISE_CHANNELS];
+    float *above; /* the amplitudes of the blocks in the last 8 rows, channel by channel */
+    float *lines; /* the last 8 rows, channel by channel */
     tess_noise_patch *patches;
     struct tess_noise_triple *triples; /* of three channels, else NULL: what they share at a place */
     int64_t triple_count, triple_most;

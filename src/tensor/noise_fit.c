@@ -212,7 +212,8 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
     }
 }
 
-/* Estimates again without a pattern of 2 x 2 samples, and takes that level if it is much lower. */
+/* Estimates again without a pattern of 2 x 2 samples, and takes that level if it is much lower, or if there is such a
+ * pattern. */
 static void doubt_pattern(const tess_noise *noise, int channel, tess_noise_level *level,
                           tess_noise_sketch *sketch)
 {
@@ -221,10 +222,11 @@ static void doubt_pattern(const tess_noise *noise, int channel, tess_noise_level
     tess_noise_sketch parts = {0};
     without.patches = noise->plain;
     find_level(&without, channel, &plain, &parts);
-    if (!(plain.sigma < much_less * level->sigma))
+    const bool woven = tess_noise_is_woven(noise, channel, plain.sigma);
+    if (plain.sigma < (woven ? 1 : much_less) * level->sigma)
+        *level = plain, *sketch = parts;
+    else if (!woven)
         return;
-    *level = plain;
-    *sketch = parts;
     level->mosaic = true;
     level->confidence = level->confidence == TESS_NOISE_SURE ? TESS_NOISE_ROUGH : level->confidence;
     sketch->tried = false;

@@ -1,5 +1,5 @@
 /* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
- * noise_encoded.c, noise_places.c, noise_share.c, noise_shared.c and noise_depth.c. */
+ * noise_encoded.c, noise_places.c, noise_share.c, noise_shared.c, noise_weave.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -75,6 +75,12 @@ tess_noise_line tess_noise_fit_line(const tess_noise_part *parts, int count);
 /* Sets read, gain and zero if the line through these parts has a slope. `least`: the least sample. */
 bool tess_noise_set_line(const tess_noise_line *fit, const tess_noise_part *parts, int count, double least,
                          tess_noise_level *level);
+
+/* A pattern of 2 x 2 samples (noise_weave.c): how many blocks have an amplitude to keep; adds the 8 rows in `lines`, of
+ * which the last is row `rows`; whether there is a pattern that matters beside this noise. */
+int64_t tess_noise_weave_blocks(const tess_noise_shape *shape);
+void tess_noise_weave_rows(tess_noise *noise, int channel);
+bool tess_noise_is_woven(const tess_noise *noise, int channel, double sigma);
 
 /* What is kept of an image or slice to compare it with others. */
 typedef struct tess_noise_sketch {

@@ -62,6 +62,24 @@ def check_holes(t):
     t.check(everything is not None and np.isnan(everything).all(), "an image of holes stays one")
 
 
+def check_large_holes(t):
+    """Pixels beside a large hole are restored as those at an image's border are."""
+    clean, image = noisy(120, 160, seed=3)
+    for name, hole, beside in (("above", np.s_[:60], np.s_[60:63]), ("below", np.s_[60:], np.s_[57:60]),
+                               ("left", np.s_[:, :80], np.s_[:, 80:83]), ("right", np.s_[:, 80:], np.s_[:, 77:80])):
+        hollow = image.copy()
+        hollow[hole] = np.nan
+        given = np.isfinite(hollow)
+        part = np.ascontiguousarray(hollow[given.any(1)][:, given.any(0)])
+        border = np.full_like(hollow, np.nan)
+        border[given] = t.run(part, "--range", "0,1")[0].ravel()
+        result, _ = t.run(hollow, "--range", "0,1")
+        if result is None:
+            return
+        here, there = psnr(result[beside], clean[beside]), psnr(border[beside], clean[beside])
+        t.check(here > there - 3, f"beside a hole {name} {here:.1f} dB, at a border {there:.1f} dB")
+
+
 def check_ranges(t):
     for low, high, dtype in ((200, 1200, np.float32), (-50, 4000, np.int16), (0, 2**31 - 1, np.int32), (10**6, 3 * 10**9, np.uint32)):
         scaled = t.image.astype(np.float64) * (high - low) + low
@@ -417,7 +435,7 @@ def check_counts(t):
 
 bench = Bench(sys.argv[1])
 case = Case(bench)
-checks = (check_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types, check_counts)
+checks = (check_holes, check_large_holes, check_ranges, check_axes, check_volume_models, check_levels, check_blends, check_map_values, check_notes, check_doubles, check_types, check_counts)
 for check in checks + ((check_voids,) if bench.has_gdal() else ()):
     print(f"{check.__name__}:")
     check(case)

@@ -91,6 +91,41 @@ static void test_collar(void)
     CHECK(fabsf(out[59 * W * C] - plane(0, 60, 0)) < 0.01f);
 }
 
+/* A large hole continues the picture with its own noise, as its mirror image, on each side. Streaks of the values at its
+ * edge would be taken for the picture's. */
+static void test_mirror(void)
+{
+    enum { FAR = 8 };
+    static float noise[H * W * C];
+    uint32_t state = 1;
+    for (int i = 0; i < H * W * C; i++)
+        noise[i] = (float)((state = state * 1664525u + 1013904223u) >> 8) / (float)(1 << 24);
+    for (int side = 0; side < 4; side++) {
+        const bool upright = side < 2, after = side % 2;
+        const int edge = upright ? 45 : 20; /* the first of the second part */
+        for (int i = 0; i < H * W * C; i++)
+            image[i] = ((upright ? i / (W * C) : i / C % W) >= edge) == after ? NAN : noise[i];
+        fill_all(image, 0.5f, out);
+        for (int far = 0; far < FAR; far++)
+            for (int i = 0; i < (upright ? W : H) * C; i++) {
+                const int at = after ? edge + far : edge - 1 - far, from = 2 * edge - 1 - at;
+                const int hole = upright ? at * W * C + i : (i / C * W + at) * C + i % C,
+                          mirror = upright ? from * W * C + i : (i / C * W + from) * C + i % C;
+                CHECK(fabsf(out[hole] - noise[mirror]) < 0.005f);
+            }
+    }
+}
+
+/* A column or row with few values is filled with these. */
+static void test_few(void)
+{
+    for (int i = 0; i < H * W * C; i++)
+        image[i] = i / C % W % 15 == 7 && i / (W * C) % 40 == 25 ? 0.5f : NAN;
+    fill_all(image, 0.5f, out);
+    for (int i = 0; i < H * W * C; i++)
+        CHECK(out[i] == 0.5f);
+}
+
 static void test_all_holes(void)
 {
     for (int i = 0; i < H * W * C; i++)
@@ -128,6 +163,8 @@ int main(void)
     test_single_holes();
     test_void();
     test_collar();
+    test_mirror();
+    test_few();
     test_all_holes();
     test_skip();
     return check_end();

@@ -303,6 +303,42 @@ static void test_mosaic(void)
     }
 }
 
+/* A reddish scene of a raw sensor, where the mean of red and blue is green: no checker, but texture in each colour. */
+static void test_reddish(void)
+{
+    static const float pattern[4] = {1, 0.6f, 0.6f, 0.2f};
+    for (int i = 0; i < 4; i++) {
+        picture p = make(200, 240, 1);
+        for (int64_t k = 0; k < total(&p); k++) {
+            const int64_t y = k / 240, x = k % 240;
+            const float texture = i < 2 ? 0 : 0.1f * sinf((float)(x * x) / 90 + (float)y / 3);
+            p.values[k] = pattern[y % 2 * 2 + x % 2] *
+                          (0.5f + 0.2f * sinf((float)x / 40) * cosf((float)y / 30) + texture);
+        }
+        add_noise(&p, i % 2 ? 0.01 : 0.04, 0, (uint32_t)i);
+        const tess_noise_result result = estimate(&p);
+        CHECK(result.channel[0].mosaic && result.confidence == TESS_NOISE_ROUGH);
+        release(&p);
+    }
+}
+
+/* Edges, lines and blinds have the frequencies of a mosaic, but not its phase everywhere. */
+static void test_no_mosaic(void)
+{
+    for (int i = 0; i < 12; i++) {
+        picture p = make(200, 240, 1);
+        for (int64_t k = 0; k < total(&p); k++) {
+            const int64_t y = k / 240, x = k % 240, at = i % 2 ? x : y;
+            const int64_t kind = i / 2 % 3;
+            const bool bright = kind == 0 ? at > 100 : kind == 1 ? at % 40 == 20 : at % 25 < 12;
+            p.values[k] = bright ? 0.7f : 0.2f;
+        }
+        add_noise(&p, i / 6 ? 0.01 : 0.04, 0, (uint32_t)i);
+        CHECK(!estimate(&p).channel[0].mosaic);
+        release(&p);
+    }
+}
+
 /* Beside its 8 rows and the levels of its slices, an estimate holds a bounded number of patches whatever the size. */
 static void test_bytes(void)
 {
@@ -336,6 +372,8 @@ int main(void)
     test_volume();
     test_little_to_say();
     test_mosaic();
+    test_reddish();
+    test_no_mosaic();
     test_bytes();
     return check_end();
 }

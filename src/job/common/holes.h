@@ -2,27 +2,32 @@
  * surface there and neighbouring pixels are restored as if nothing were missing. Filled values are never written to a
  * file.
  *
- * A hole gets the mean of the nearest values to the left, right, above and below, weighted by 1 / distance^2. Rows
- * are processed as a stream: the last value above is stored, the next value below is searched in TESS_HOLES_AHEAD
- * rows, and far from any value the result approaches the image's mean. So the result depends only on the image, never
- * on tiles, and the memory only on the width. */
+ * A hole continues the picture by its mirror images across the hole's edges to the left, right, above and below: it gets
+ * their mean, weighted by 1 / distance^2 of the edges. So the filled samples have the picture's own noise. The value at
+ * the edge alone, repeated, draws streaks into a large hole, which networks take for the picture's and continue into it:
+ * the row beside the hole then kept most of its noise.
+ *
+ * Rows are processed as a stream: the last TESS_HOLES_PAST values above are stored, the next value below is searched in
+ * TESS_HOLES_AHEAD rows, and far from any value the result approaches the image's mean. So the result depends only on
+ * the image, never on tiles, and the memory only on the width. */
 #ifndef TESS_JOB_HOLES_H
 #define TESS_JOB_HOLES_H
 
 #include "base/status.h"
 
-enum { TESS_HOLES_AHEAD = 32 };
+enum { TESS_HOLES_AHEAD = 32, TESS_HOLES_PAST = 16 };
 
 /* The next row of the image, holes as NaN. */
 typedef tess_status (*tess_holes_row_fn)(void *user, float *values, tess_error *error);
 
 typedef struct tess_holes {
     int64_t width, channels, height;
-    float mean;         /* of the image */
-    float *rows;        /* the next TESS_HOLES_AHEAD + 1 rows, a ring */
-    float *above;       /* the last value of each column */
-    int64_t *above_row; /* where it was; -1: none yet */
-    int64_t *below_row; /* the next row with a value, or the first row not searched yet */
+    float mean;           /* of the image */
+    float *rows;          /* the next TESS_HOLES_AHEAD + 1 rows, a ring */
+    float *above;         /* the last TESS_HOLES_PAST values of each column, a ring */
+    int64_t *above_count; /* how many there were */
+    int64_t *above_row;   /* where the last was */
+    int64_t *below_row;   /* the next row with a value, or the first row not searched yet */
     int64_t read, given;
 } tess_holes;
 
