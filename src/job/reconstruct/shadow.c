@@ -14,7 +14,7 @@ enum {
     MOST_SECTOR = 1 << 16 /* distances times sectors: more need memory */
 };
 static const double CLEAR = 0.02;       /* of the largest mean: less may be a background */
-static const double CERTAIN = 4;        /* standard errors of the mean: less may be noise */
+static const double CERTAIN = 3;        /* standard errors of the mean: less may be noise */
 static const double SECTOR_CERTAIN = 6; /* the same for a sector: there are many, of few values each */
 static const double FAINT = 1;          /* a pixel more, for the faint end of what is seen */
 static const double CORNER =
