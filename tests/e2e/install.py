@@ -92,7 +92,7 @@ def compare(bench, tree, ways, library):
         bench.check(done.returncode == 0, f"the installed program runs: {done.stderr.decode()[-300:]}")
         expected[name] = np.load(bench.path(f"{name}_out.npy"))
     bench.path("in.ppm").write_bytes(b"P6 101 83 255\n" + pixels.tobytes())
-    env = {"LD_LIBRARY_PATH": str(library)}
+    env = {"LD_LIBRARY_PATH": os.pathsep.join([str(library), os.environ.get("LD_LIBRARY_PATH", "")])}
     for way, folder in ways.items():
         env["TESSERA_MODELS"] = str(tree / "share/tessera/models") if way == "static" else ""
         done = run(folder / "array", bench.path("in.ppm"), bench.path("out.ppm"), "0.1", env=env)
