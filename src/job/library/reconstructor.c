@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "job/library/reconstructor.h"
-#include "job/reconstruct/problem_range.h"
-#include "job/reconstruct/reconstruct_begin.h"
-#include "job/reconstruct/reconstruct_margins.h"
-#include "job/reconstruct/reconstruct_plan.h"
-#include "job/reconstruct/reconstruct_run.h"
+#include "job/reconstruct/look/range.h"
+#include "job/reconstruct/run/begin.h"
+#include "job/reconstruct/plan/margins.h"
+#include "job/reconstruct/plan/plan.h"
+#include "job/reconstruct/run/run.h"
 
 struct tess_reconstructor {
     tess_model *model;

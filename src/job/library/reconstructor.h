@@ -4,7 +4,7 @@
 #define TESS_JOB_RECONSTRUCTOR_H
 
 #include "job/library/library.h"
-#include "job/reconstruct/problem.h"
+#include "job/reconstruct/problem/problem.h"
 
 /* Makes the problem from the settings; copies arrays. Clear it also if this fails. */
 tess_status tess_reconstructor_problem(const tess_reconstructor_settings *settings, tess_problem *problem,

@@ -8,12 +8,12 @@
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/common/voice.h"
-#include "job/reconstruct/problem_data.h"
-#include "job/reconstruct/problem_range.h"
-#include "job/reconstruct/reconstruct_choose.h"
+#include "job/reconstruct/look/range.h"
+#include "job/reconstruct/plan/choose.h"
+#include "job/reconstruct/plan/rates.h"
+#include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/reconstruct_impl.h"
-#include "job/reconstruct/reconstruct_rates.h"
-#include "job/reconstruct/rings.h"
+#include "job/reconstruct/scan/rings.h"
 
 /* Matter outside of a volume; for images problem.c says it. */
 static void warn_outside(const tess_problem *p, const tess_common *common)

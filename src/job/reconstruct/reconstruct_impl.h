@@ -1,4 +1,6 @@
-/* reconstruct_impl.h: the job, for reconstruct.c and reconstruct_describe.c. */
+/* reconstruct_impl.h: the job, for reconstruct.c and plan/describe.c. problem: what is to be solved, and its files; look:
+ * range, noise and exposures of the measurements; scan: faults of detectors and what lies beside the image; plan: device, bytes
+ * and seconds; run: the iterations, their figures and outputs. */
 #ifndef TESS_JOB_RECONSTRUCT_IMPL_H
 #define TESS_JOB_RECONSTRUCT_IMPL_H
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
-#include "job/reconstruct/problem_data.h"
-#include "job/reconstruct/reconstruct_quality.h"
+#include "job/reconstruct/problem/data.h"
+#include "job/reconstruct/run/quality.h"
 
 static const char ONCE[] = "start it once, without mpirun or srun";
 

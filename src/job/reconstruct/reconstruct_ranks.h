@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "job/common/prior.h"
-#include "job/reconstruct/reconstruct_plan.h"
+#include "job/reconstruct/plan/plan.h"
 
 /* What is known of one rank. */
 typedef struct tess_rank_part {

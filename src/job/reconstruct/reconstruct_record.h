@@ -4,10 +4,10 @@
 
 #include "base/json.h"
 #include "job/common/elsewhere.h"
-#include "job/reconstruct/reconstruct_begin.h"
-#include "job/reconstruct/reconstruct_plan.h"
+#include "job/reconstruct/plan/plan.h"
 #include "job/reconstruct/reconstruct_ranks.h"
-#include "job/reconstruct/reconstruct_run.h"
+#include "job/reconstruct/run/begin.h"
+#include "job/reconstruct/run/run.h"
 
 /* Add "input" and "plan". */
 void tess_record_add_input(tess_json **record, const tess_problem *problem);

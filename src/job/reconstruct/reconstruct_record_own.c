@@ -1,8 +1,8 @@
 /* The part of the record that only reconstructions have: the problem, the recipe, and the iterations. */
 #include <math.h>
 
-#include "job/reconstruct/problem_data.h"
-#include "job/reconstruct/problem_scan.h"
+#include "job/reconstruct/look/scan.h"
+#include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/reconstruct_record.h"
 
 void tess_record_set_known(tess_json **object, const char *key, double value)

@@ -2,7 +2,7 @@
 #ifndef TESS_JOB_RECONSTRUCT_SETTINGS_H
 #define TESS_JOB_RECONSTRUCT_SETTINGS_H
 
-#include "job/reconstruct/problem.h"
+#include "job/reconstruct/problem/problem.h"
 #include "model/model.h"
 #include "physics/filter.h"
 
@@ -26,7 +26,7 @@ typedef struct tess_recipe {
     int64_t iterations;
     double sigma, last_sigma, relax, noise;
     bool fixed_sigma;   /* given, or published: it does not follow the noise */
-    tess_filter filter; /* of a filtered start; set when the noise is known (reconstruct_noise.h) */
+    tess_filter filter; /* of a filtered start; set when the noise is known (run/noise.h) */
     tess_noise_from noise_from;
     int64_t inner;        /* steps of conjugate gradients that replace a gradient step */
     double step;          /* 0: from the norm */

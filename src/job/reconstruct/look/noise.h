@@ -1,0 +1,19 @@
+/* noise.h: the noise of measured blurs, and their weights if it differs. */
+#ifndef TESS_JOB_RECONSTRUCT_LOOK_NOISE_H
+#define TESS_JOB_RECONSTRUCT_LOOK_NOISE_H
+
+#include "job/reconstruct/problem/problem.h"
+#include "job/reconstruct/reconstruct_settings.h"
+#include "job/reconstruct/run/workspace.h"
+
+/* Estimates the noise of measured blurs, and their weights if it differs. `constant`: all values are equal. */
+tess_status tess_problem_find_noise(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
+                                    const tess_common *common, bool constant,
+                                    tess_error *error) TESS_MUST_CHECK;
+/* Weight of blur i in the data term. */
+double tess_problem_weight(const tess_problem *problem, int64_t i);
+/* Multiplies each blur and its measurement by its weight. */
+tess_status tess_problem_weigh(const tess_problem *problem, tess_workspace *workspace,
+                               tess_error *error) TESS_MUST_CHECK;
+
+#endif

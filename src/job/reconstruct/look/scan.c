@@ -1,0 +1,108 @@
+/* Estimates the noise of a scan (tensor/noise_scan.h). The default, 0.01 of the range, is right for a scan almost
+ * without noise; with more noise than that, the solver would fit the noise and end below a filtered backprojection. */
+#include "job/reconstruct/look/scan.h"
+
+#include "base/checked.h"
+#include "job/common/note.h"
+#include "tensor/noise_scan.h"
+
+enum {
+    MOST_COLUMNS = TESS_PIECE / 3, /* of three views, in the piece on the host */
+    MOST_SAMPLES = 1 << 22         /* of a larger scan some parts are left out, evenly */
+};
+
+bool tess_problem_noise_unknown(const tess_problem *p, const tess_recipe *recipe)
+{
+    return !p->synthetic && recipe->noise_from == TESS_NOISE_FROM_DEFAULT &&
+           (p->physics == TESS_PHYSICS_BLUR || !p->as_published);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* `count` values of a view, wherever it is. Collective: all ranks get them. */
+static tess_status take_values(const tess_problem *p, tess_workspace *w, int64_t view, int64_t first,
+                               int64_t count, float *to, tess_error *error)
+{
+    tess_device *device = w->engine->device;
+    const bool many = tess_share_many(p->share);
+    const int64_t own = view - tess_problem_first_view(p);
+    int owner = 0;
+    if (own >= 0 && own < tess_problem_own_views(p)) {
+        device->memory->copy(device, to,
+                             (const float *)w->measurement.data + own * p->rows * p->columns + first,
+                             (size_t)count * sizeof *to, NULL);
+        TESS_TRY(tess_share_keep(p->share, device->streams->sync(device, NULL, error), error));
+    }
+    while (many && view >= tess_problem_view(p, owner + 1))
+        owner++;
+    return many ? tess_dist_broadcast(p->share->dist, owner, to, (size_t)count * sizeof *to, error) : TESS_OK;
+}
+
+/* Part `part` of detector row `row` of a view, and of the views before and after it if there are any. */
+static tess_status add_part(const tess_problem *p, tess_workspace *w, int64_t view, int64_t row, int64_t part,
+                            tess_scan_noise *noise, tess_error *error)
+{
+    const int64_t first = part * MOST_COLUMNS, count = tess_min_i64(MOST_COLUMNS, p->columns - first);
+    const bool alone = p->count < 3;
+    float *const to = w->host.piece;
+    for (int64_t k = alone ? 1 : 0; k < (alone ? 2 : 3); k++)
+        TESS_TRY(take_values(p, w, view + k - 1, row * p->columns + first, count, to + k * count, error));
+    tess_scan_noise_row(noise, alone ? NULL : to, to + count, alone ? NULL : to + 2 * count, count);
+    return TESS_OK;
+}
+
+static tess_status add_all(const tess_problem *p, tess_workspace *w, tess_scan_noise *noise,
+                           tess_error *error)
+{
+    const int64_t parts = tess_ceil_div(p->columns, MOST_COLUMNS), a_view = p->rows * parts,
+                  edge = p->count < 3 ? 0 : 1, views = p->count - 2 * edge,
+                  all = tess_ceil_div(views * p->rows * p->columns, MOST_SAMPLES);
+    int64_t step = tess_max_i64(all, 1);
+    while (step > 1 && common_divisor(step, a_view) > 1) /* not the same place of each view */
+        step++;
+    for (int64_t at = 0; at < views * a_view; at += step) {
+        if (at % a_view < step)
+            TESS_TRY(tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error));
+        TESS_TRY(add_part(p, w, edge + at / a_view, at % a_view / parts, at % a_view % parts, noise, error));
+    }
+    return TESS_OK;
+}
+
+tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tess_error *error)
+{
+    tess_extremes seen;
+    TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
+                                     &seen, error));
+    tess_scan_noise *noise = tess_small_alloc(1, sizeof *noise);
+    tess_status status =
+        noise ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    status = tess_share_agree(p->share, status, error);
+    if (status == TESS_OK) {
+        tess_scan_noise_begin(noise, seen.high);
+        status = add_all(p, w, noise, error);
+        p->noise_estimate = tess_scan_noise_end(noise);
+    }
+    tess_small_free(noise);
+    return status;
+}
+
+void tess_problem_use_scan_noise(const tess_problem *p, tess_recipe *recipe, const tess_common *common)
+{
+    if (p->noise_estimate < 0)
+        return;
+    if (p->noise_estimate > recipe->noise) {
+        recipe->noise = p->noise_estimate;
+        recipe->noise_from = TESS_NOISE_FROM_DATA;
+    }
+    tess_note(common, TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s", p->measurement,
+              p->noise_estimate * tess_problem_measured_unit(p),
+              recipe->noise_from == TESS_NOISE_FROM_DATA ? "" : "; the default is above it, and is used");
+}
