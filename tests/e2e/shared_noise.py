@@ -71,6 +71,10 @@ for name, noise, kind in (("grain", grain, "one by one"), ("independent", free, 
     plan = bench.record("plan", "denoise", bench.path("volume.npy"), bench.path("out.npy"), "--axes", "DHWC")
     bench.check(plan and plan["denoise"]["files"][0]["channels"] == kind, f"volume, {name}: {kind}")
 
+write_png(bench.path("equal.png"), three)
+weights = [bench.record("plan", "denoise", bench.path("equal.png"), bench.path("out.png"), *more)["plan"]["peak_bytes"]["weights"] for more in ((), ("--model", "drunet-gray-small"))]
+bench.check(weights[0] == weights[1], f"a model that is not used takes no memory: {weights}")
+
 bench.path("folder").mkdir()
 write_png(bench.path("folder/a.png"), three)
 write_png(bench.path("folder/b.png"), np.uint8(np.rint(255 * np.clip(colours + free, 0, 1))))

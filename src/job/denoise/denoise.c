@@ -137,6 +137,7 @@ static tess_status describe(tess_denoise_job *job, tess_context *context, bool w
     TESS_TRY(tess_dist_agree(job->engine.dist, list_files(job, error), error));
     TESS_TRY(tess_denoise_same_list(job, error));
     TESS_TRY(describe_files(job, error));
+    tess_denoise_close_unused_models(job);
     TESS_TRY(tess_denoise_same_model(job, error));
     for (int m = 0; m < job->engine.model_count; m++) {
         const char *const weights = job->engine.models[m].path;

@@ -259,6 +259,8 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
 /* Fills the request, which depends on the device. */
 void tess_denoise_request(const tess_engine *engine, const tess_denoise_settings *settings,
                           tess_denoise_file *file);
+/* A model that an image only seemed to need (its channels turned out to be equal, say) takes no memory. */
+void tess_denoise_close_unused_models(tess_denoise_job *job);
 /* Decides on the device, if it is not decided, from the work of all files; they are described. */
 tess_status tess_denoise_choose(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_denoise_image(tess_engine *engine, const tess_denoise_settings *settings,
@@ -298,14 +300,12 @@ void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* Measures kernels at the job's sizes, then rates, for the plans of later jobs. */
 void tess_denoise_calibrate(tess_denoise_job *job);
-
 /* Notes for the user: that an array is read as a volume; how samples are scaled for the output and compared with the
  * truth; what the output lacks, and what its figures leave out. */
 void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
 void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file);
 void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file);
 
-/* Measured seconds of all files. */
 double tess_denoise_seconds(const tess_denoise_job *job);
 /* The job's record; `ran` adds what was measured. */
 tess_json *tess_denoise_record(const tess_denoise_job *job, bool ran);
