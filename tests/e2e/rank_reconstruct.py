@@ -236,11 +236,11 @@ def blurs(bench, launcher, program):
     known = {"range": [0, 1], "noise": 0.02, "gains": [1, 1.25, 1.5]}
     problems = {"circular": {**files, **known, "truth": "truth.npy", "boundary": "circular"}, "gaussian": {"angles": [20], "sigma": [2, 1], "measurement": "m.png", "boundary": "circular"},
                 "known": {**files, **known, "truth": "truth.npy"}, "estimated": {**files, "truth": "truth.npy"}, "bands": {**files, "measurement": "bands.npy"},
-                "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 0.02}}
+                "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5}}
     for name, problem in problems.items():
         bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
     for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
-                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, small, (2, 3, 4))):
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, (), (2, 3))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
             one.check(ranks)
