@@ -37,7 +37,8 @@ def main():
             continue
         measured, total = result.record["measured"], result.record["plan"]["peak_bytes"]["total"]
         grown = measured["resident_bytes"] - measured["overhead_bytes"]
-        bench.check(total <= 120 * MIB and grown <= total + 4 * MIB and grown >= total - 20 * MIB,
+        # A look at the first rows, for channels that are equal, decodes a tile before the run, which uses that memory again.
+        bench.check(total <= 120 * MIB and grown <= total + 4 * MIB and grown >= total - (20 if channels == 1 else 45) * MIB,
                     f"{words}: planned {total / MIB:.1f} MiB, resident grew by {grown / MIB:.1f} MiB")
         if tile[0] < height:
             continue
