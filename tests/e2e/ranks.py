@@ -183,7 +183,7 @@ def check_lost_job(bench, launcher, program):
         bench.check(all(p.read_bytes() == (whole / p.name).read_bytes() for p in done), f"{how.name}: {len(done)} outputs are whole")
         left = leftovers(made)
         # mpirun kills the others a second after it asked them to end, which a busy machine may not be quick enough for
-        bench.check(len(left) <= 3, f"{how.name}: a lost rank leaves one temporary file at most: {left}")
+        bench.check(len(left) <= 2, f"{how.name}: the lost rank leaves a temporary file, and at most one other: {left}")
         for name in left:
             shutil.rmtree(made / name, ignore_errors=True)
         status, printed, err = launcher.run(2, program, "denoise", folder, made, "--skip-existing", *words)
