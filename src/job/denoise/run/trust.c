@@ -24,7 +24,7 @@ static double share_of(double change)
                                 : 1 - (1 - least) * (change - FINE) / (DOUBTFUL - FINE);
 }
 
-/* The squared change of a pixel, relative to the noise, summed over its channels; -1: nothing can be said. */
+/* The squared change of a pixel, relative to the noise, as the mean of its channels; -1: nothing can be said. */
 static float change_of(const tess_prepared_image *image, const float *input, const float *result, double map)
 {
     const int64_t colours = tess_denoise_colours(&image->file->info);

@@ -15,7 +15,7 @@ static const double ROUGH = 0.5; /* of the first sigma: from there on a smoother
 /* First sigma, in deviations of the noise that Ram-Lak passes, and the largest: 300 photons (0.24 of the range) end
  * at 21 dB from 0.1, at 32.4 dB from 0.2, at 32.3 dB from 0.4. */
 static const double FIRST = 1.5, MOST = 0.4;
-/* Of a drawn problem a backprojection of n views passes 0.54 to 0.56 / sqrt(n) of the noise, in 2-D and 3-D. */
+/* Of a drawn problem a backprojection of n views passes 0.53 to 0.56 / sqrt(n) of the noise, in 2-D and 3-D. */
 static const double PASSED = 1;
 
 void tess_recipe_set_filter(const tess_problem *p, tess_operator *op, tess_filter filter)
