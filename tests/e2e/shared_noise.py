@@ -64,6 +64,24 @@ for name, noisy, options in (("independent noise", colours + free, ()), ("indepe
     bench.check(entry["channels"] == "together" and entry.get("noise_correlation", 0) < 0.3 and NOTE not in said and WARNING not in said,
                 f"{name}: together: {entry.get('noise_correlation')} {said.strip()}")
 
+# --- channels that are no colours -------------------------------------------------------------------------------------
+
+hills = 0.5 + 0.2 * np.sin(x / 23) * np.cos(y / 17) + 0.1 * np.sin(x / 9 + y / 31)
+slopes = np.hypot(*np.gradient(hills))
+aspects = np.arctan2(*np.gradient(hills)) / (2 * np.pi) + 0.5
+terrain = np.stack([hills, slopes / slopes.max(), aspects], -1)
+result, entry, said = denoise(np.float32(terrain + free), "--range", "0,1")
+named, _, warned = denoise(np.float32(terrain + free), "--range", "0,1", "--model", "drunet-color-small")
+bench.check(entry["channels"] == "one by one" and "not alike" in said, f"heights, slopes, aspects: {said.strip()}")
+bench.check("mixes them" in warned, f"heights, slopes, aspects: a model that is named stays, with a note: {warned.strip()}")
+for c in range(3):
+    bench.check(db(result[..., c], terrain[..., c]) > db((terrain + free)[..., c], terrain[..., c]) + 1, f"channel {c} gains: {db(result[..., c], terrain[..., c]):.2f} dB")
+write_png(bench.path("terrain.png"), np.uint8(np.rint(255 * np.clip(terrain + free, 0, 1))))
+record = bench.record("denoise", bench.path("terrain.png"), bench.path("out.png"))
+bench.check(record and record["denoise"]["files"][0]["channels"] == "together", "a file that names its colours is taken at its word")
+_, entry, said = denoise(np.float32(0.5 + 0.08 * random.standard_normal((128, 160, 3))), "--range", "0,1")
+bench.check(entry["channels"] == "together", f"noise alone has no structures to compare: {said.strip()}")
+
 # --- a volume has one model, a folder one for each file -----------------------------------------------------------------
 
 for name, noise, kind in (("grain", grain, "one by one"), ("independent", free, "together")):

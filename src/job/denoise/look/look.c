@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/look/alike.h"
 #include "job/denoise/look/defects.h"
 #include "job/denoise/look/rounding.h"
 
@@ -29,6 +30,8 @@ typedef struct looking {
     bool seek_defects;
     tess_defects defects;
     bool equal; /* so far */
+    bool compares;
+    tess_alike alike;
     bool integers;
     tess_rounding rounding;
     float *tail; /* every `stride`-th value, for the tails */
@@ -102,6 +105,8 @@ static void look_at_row(looking *l, int64_t y)
     tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                             l->valid + samples, l->values);
     l->equal = l->equal && is_gray(l->values, l->info->width);
+    if (l->compares)
+        tess_alike_row(&l->alike, l->info->width, l->values);
     tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
     for (int64_t i = 0; i < count; i++)
         l->holes += !isfinite(l->values[i]);
@@ -236,8 +241,12 @@ static void doubt_noise(const looking *l, tess_denoise_look *look)
 static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *error)
 {
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
-    *look = (tess_denoise_look){
-        .looked = true, .unit = l->unit, .alpha = (double)l->alpha, .holes = l->holes, .equal = l->equal};
+    *look = (tess_denoise_look){.looked = true,
+                                .unit = l->unit,
+                                .alpha = (double)l->alpha,
+                                .holes = l->holes,
+                                .equal = l->equal,
+                                .alike = l->compares ? tess_alike_end(&l->alike) : 1};
     if (l->tail_count > 0) {
         look->low_tail = l->tail[l->tail_count / 100];
         look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
@@ -288,6 +297,8 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
     if (l->seek_defects)
         TESS_TRY(tess_defects_begin(&l->defects, info->width, l->colours, info->height,
                                     tess_denoise_rows(info), error));
+    if (l->compares)
+        TESS_TRY(tess_alike_begin(&l->alike, info->width, error));
     l->integers = info->dtype != TESS_F32 && info->dtype != TESS_F64;
     if (l->integers)
         TESS_TRY(tess_rounding_begin(&l->rounding, info->width, l->colours, info->height, l->unit, error));
@@ -299,6 +310,7 @@ static void release(looking *l)
     void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
     tess_reader_close(l->reader);
     tess_defects_release(&l->defects);
+    tess_alike_release(&l->alike);
     tess_rounding_release(&l->rounding);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         tess_small_free(parts[i]);
@@ -312,6 +324,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
         .info = info,
         .colours = tess_denoise_colours(info),
     };
+    l.compares = l.colours == 3 && !info->rgb;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         l.low[c] = INFINITY;
         l.high[c] = -INFINITY;

@@ -1,0 +1,27 @@
+/* alike.h: how alike the structures of three channels are, so that channels of one scene (colours) can be told from
+ * channels of three quantities (heights, slopes and aspects, say). */
+#ifndef TESS_JOB_DENOISE_LOOK_ALIKE_H
+#define TESS_JOB_DENOISE_LOOK_ALIKE_H
+
+#include "base/status.h"
+
+enum { TESS_ALIKE_BLOCK = 8 };
+
+typedef struct tess_alike {
+    int64_t blocks;       /* in a row of blocks; 0: nothing is compared */
+    int64_t rows;         /* of the present row of blocks */
+    bool above;           /* `means` has a row of blocks above the present one */
+    double *sums, *means; /* owned; of the present row of blocks, and of the one above: 3 each */
+    double products[6],
+        squares; /* of differences between blocks: 00, 11, 22, 01, 02, 12; of neighbouring pixels */
+    int64_t differences, pixels;
+} tess_alike;
+
+tess_status tess_alike_begin(tess_alike *a, int64_t width, tess_error *error) TESS_MUST_CHECK;
+/* The next row, of three interleaved channels; NaN: no value. */
+void tess_alike_row(tess_alike *a, int64_t width, const float *values);
+/* The mean correlation of the channels' structures, without sign; 1 if there are none that stand out from noise. */
+double tess_alike_end(const tess_alike *a);
+void tess_alike_release(tess_alike *a);
+
+#endif
