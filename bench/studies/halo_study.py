@@ -96,7 +96,7 @@ def main():
     args = parser.parse_args()
     paths = sorted(path for path in args.images.iterdir() if path.suffix in (".png", ".npy"))
     if args.only:
-        paths = [paths[i] for i in numbers(args.only)]
+        paths = [paths[i] for i in sorted(numbers(args.only))]  # results are read in the order of their names
     for weights in args.weights:
         for sigma in numbers(args.sigmas):
             with tempfile.TemporaryDirectory() as name:

@@ -1,6 +1,6 @@
 """weak_noise.py PROGRAM: where a network changes a picture by more than its weak noise, the input is blended in.
 
-The bundled colour network smears sharp colours. With weak noise that would be worse than the noise."""
+The bundled colour network smears the sharpest colours. With weak noise that would be worse than the noise."""
 import json
 import sys
 
@@ -12,12 +12,12 @@ side = 160
 
 
 def colours():
-    """Flat areas to estimate the noise from, and squares whose three colours have edges at different places."""
-    y, x = np.mgrid[0:side, 0:side]
-    image = np.stack([0.3 + 0.2 * x / side, 0.5 - 0.1 * y / side, 0.4 + 0 * x], -1)
-    edges = random.random((side // 4 + 1, side // 4 + 1, 3)).repeat(4, 0).repeat(4, 1)
+    """Flat squares to estimate the noise from, which the colours share, and small ones of full contrast with edges at different places in the three colours."""
+    x = np.mgrid[0:side, 0:side][1] / side
+    image = np.stack([0.3 + 0.2 * x + 0.05 * c for c in range(3)], -1) + 0.25 * random.random((side // 16, side // 16, 1)).repeat(16, 0).repeat(16, 1)
+    edges = random.random((side // 3 + 2, side // 3 + 2, 3)).repeat(3, 0).repeat(3, 1)
     for c in range(3):
-        image[side - 48:, :, c] = edges[c:c + 48, c:c + side, c]
+        image[side - 48:, :, c] += edges[c:c + 48, c:c + side, c] - 0.5
     return image
 
 
@@ -37,7 +37,7 @@ def denoise(noisy, *args):
     return np.load(bench.path("out.npy")), json.loads(bench.path("record.json").read_text())["denoise"]["files"][0], result.err
 
 
-for level in (2, 4):
+for level in (0.5, 1):
     truth = colours()
     noisy = np.float32(truth + level / 255 * random.standard_normal(truth.shape))
     named, record, words = denoise(noisy, "--model", "drunet-color-small", "--range", "0,1")
