@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/denoise/denoise.h"
+#include "job/denoise/look/levels.h"
 #include "job/denoise/look/together.h"
 
 /* ratio of the largest to the least level of the channels, from which denoising each separately is better */
@@ -220,12 +220,12 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
                   rough ? why_rough(file) : "");
 }
 
-bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file)
+bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file, double sigma)
 {
     static const double WEAK =
         8.0 / 255; /* stronger noise is worse than what the bundled networks do wrong */
     return file->sigma_estimated && !settings->model && file->look.noise.confidence != TESS_NOISE_UNKNOWN &&
-           file->sigma > 0 && file->sigma <= WEAK;
+           sigma > 0 && sigma <= WEAK;
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,

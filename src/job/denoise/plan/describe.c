@@ -221,9 +221,9 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++)
         quiet = quiet || (file->sigma_estimated && file->channel_sigma[c] == 0);
     file->dithers = tess_denoise_dithers(settings, file);
-    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file) || file->info.masked ||
-                     tess_denoise_has_hidden(file) || file->info.depth > 0 || tess_denoise_has_map(file) ||
-                     settings->strength < 1 || file->info.dtype == TESS_F64 ||
+    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file, file->sigma) ||
+                     file->info.masked || tess_denoise_has_hidden(file) || file->info.depth > 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
                      file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);

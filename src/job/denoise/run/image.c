@@ -200,7 +200,7 @@ void tess_image_conclude(tess_image_job *job)
 {
     tess_denoise_file *file = job->file;
     file->cut_off = (double)job->prepared.cut_off / (double)tess_max_i64(job->prepared.written, 1);
-    file->held_back = (double)job->prepared.held_back / (double)tess_max_i64(job->prepared.compared, 1);
+    file->held_back = (double)job->prepared.held_back / (double)tess_max_i64(job->prepared.restored, 1);
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
         file->ssim = tess_quality_ssim(&job->quality);

@@ -7,7 +7,7 @@
 
 #include "job/common/holes.h"
 #include "job/common/local_mean.h"
-#include "job/denoise/denoise.h"
+#include "job/denoise/look/levels.h"
 
 /* Rows for the source and the sink, which run on separate threads. */
 typedef struct tess_prepared_rows {
@@ -39,7 +39,7 @@ typedef struct tess_prepared_image {
     int64_t slice, source_row;   /* row counts include earlier slices */
     int64_t read_row;            /* the next row of the file that the source reads */
     int64_t written, cut_off;    /* restored samples, and those that the output's type clamps */
-    int64_t compared, held_back; /* pixels looked at, and those that got less of the result: trust.c */
+    int64_t restored, held_back; /* all pixels, and those that got less of the result: trust.c */
 } tess_prepared_image;
 
 /* Called before the first row of every slice. */

@@ -80,5 +80,4 @@ void tess_prepared_hold_back(tess_prepared_image *image, const float *input, flo
             result[x * step + c] = (float)(sample + share * ((double)result[x * step + c] - sample));
         }
     }
-    image->compared += width;
 }
