@@ -15,6 +15,12 @@
 #include "tensor/samples.h"
 #include "window/queue.h"
 
+/* The values of one slice. */
+typedef struct tess_denoise_span {
+    double low, high, sum;
+    int64_t found; /* 0: it has no data */
+} tess_denoise_span;
+
 /* Result of one pass over the samples, in `unit`, without holes. */
 typedef struct tess_denoise_look {
     bool looked;
@@ -40,6 +46,7 @@ typedef struct tess_denoise_look {
     bool equal;     /* it has three channels, and they are equal, without noise that is added */
     bool pattern;   /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
+    tess_denoise_span *spans; /* owned; of the slices of a volume, else NULL */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */
@@ -63,8 +70,9 @@ typedef struct tess_denoise_file {
     tess_scale scale; /* the samples that mean 0 and 1 */
     tess_scale
         shown; /* the samples that become the ends of the output's, if those have another type or maximum */
-    const char *scale_origin;                  /* "type", "as it is", "given", "data" */
-    double sigma;                              /* negative: the model takes none, or a map gives the levels */
+    const char *scale_origin; /* "type", "as it is", "given", "data" */
+    bool own_scales;          /* slices that fill little of `scale` have one of their own: look/slices.h */
+    double sigma;             /* negative: the model takes none, or a map gives the levels */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, if it was estimated */
     bool sigma_estimated;
     tess_denoise_levels levels; /* what replaces one sigma, if it was estimated */

@@ -1,5 +1,5 @@
 /* How the samples of a file were interpreted and its noise estimated, for the record. */
-#include "job/denoise/denoise.h"
+#include "job/denoise/look/slices.h"
 
 /* Adds the estimated noise of each channel; if the variance grows with the value it is read^2 + gain * (value -
  * zero). Of an encoded photograph: the levels at three values. */
@@ -82,6 +82,9 @@ void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings 
     tess_json_append_double(&range, file->scale.high);
     tess_json_set(entry, "range", range);
     tess_json_set_string(entry, "range_from", file->scale_origin);
+    const int64_t own = tess_denoise_own_scales(file);
+    if (own > 0)
+        tess_json_set_int(entry, "own_ranges", own);
     if (file->sigma >= 0) {
         tess_json_set_double(entry, "sigma", file->sigma);
         tess_json_set_string(entry, "sigma_from", sigma_origin(s, file));

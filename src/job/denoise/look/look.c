@@ -10,6 +10,7 @@
 #include "job/denoise/denoise.h"
 #include "job/denoise/look/defects.h"
 #include "job/denoise/look/rounding.h"
+#include "job/denoise/look/slices.h"
 
 enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 
@@ -38,6 +39,8 @@ typedef struct looking {
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
     float alpha;                   /* the largest */
     int64_t holes, found;
+    int64_t counted;          /* rows */
+    tess_denoise_span *spans; /* NULL: an image */
 } looking;
 
 static int compare_floats(const void *a, const void *b)
@@ -63,8 +66,10 @@ static void look_at_alpha(looking *l, int64_t y)
     }
 }
 
-static void count_value(looking *l, float v, int64_t channel)
+static void count_value(looking *l, float v, int64_t channel, int64_t row)
 {
+    if (l->spans)
+        tess_denoise_span_add(&l->spans[row / l->info->height], (double)v);
     const int64_t c = tess_min_i64(channel, TESS_NOISE_CHANNELS - 1);
     l->low[c] = v < l->low[c] ? v : l->low[c];
     l->high[c] = v > l->high[c] ? v : l->high[c];
@@ -82,8 +87,9 @@ static void count_values(looking *l, const float *values)
             continue;
         if (l->found % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = values[i];
-        count_value(l, values[i], i % l->colours);
+        count_value(l, values[i], i % l->colours, l->counted);
     }
+    l->counted++;
     if (l->integers)
         tess_rounding_row(&l->rounding, values);
 }
@@ -199,7 +205,7 @@ static tess_status keep_defects(looking *l, tess_denoise_look *look, tess_error 
         if (is_far && !d->many)
             look->defects[look->defect_count++] = one->index;
         else
-            count_value(l, one->value, one->index % l->colours);
+            count_value(l, one->value, one->index % l->colours, one->index / (l->info->width * l->colours));
     }
     look->many_defects = d->many && 2 * far > d->count;
     return TESS_OK;
@@ -245,6 +251,8 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     if (l->seek_defects)
         TESS_TRY(keep_defects(l, look, error));
     look->found = l->found;
+    look->spans = l->spans;
+    l->spans = NULL;
     if (l->noise_memory) {
         tess_noise_end(&l->noise, &look->noise);
         TESS_TRY(keep_levels(l, look, error));
@@ -279,7 +287,9 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
     l->draws = tess_small_alloc(samples, sizeof *l->draws);
     l->tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l->tail);
     l->noise_memory = noise_bytes ? tess_small_alloc(noise_bytes, 1) : NULL;
-    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail || (noise_bytes && !l->noise_memory))
+    l->spans = info->depth ? tess_small_alloc((size_t)info->depth, sizeof *l->spans) : NULL;
+    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail ||
+        (noise_bytes && !l->noise_memory) || (info->depth && !l->spans))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
     if (l->noise_memory)
         tess_noise_begin(&l->noise, &shape, l->noise_memory);
@@ -296,7 +306,7 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
 
 static void release(looking *l)
 {
-    void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
+    void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory, l->spans};
     tess_reader_close(l->reader);
     tess_defects_release(&l->defects);
     tess_rounding_release(&l->rounding);

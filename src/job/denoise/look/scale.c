@@ -282,6 +282,9 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
         by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
     if (s->range == TESS_RANGE_GIVEN && !usable(s->range_low, s->range_high, info->dtype))
         return refuse_range(s->range_low, s->range_high, error);
+    /* Noise that is added is on the scale of the file. */
+    file->own_scales = s->range == TESS_RANGE_AUTO && file->sigma_estimated && s->add_noise <= 0 &&
+                       !file->model->model.volume;
     file->shown =
         s->range == TESS_RANGE_GIVEN ? (tess_scale){s->range_low, s->range_high} : (tess_scale){0, full};
     if (s->range == TESS_RANGE_GIVEN)

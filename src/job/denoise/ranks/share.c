@@ -11,7 +11,7 @@ typedef struct wire {
     /* instead of pointers */
     int64_t model_channels; /* 0: it has none */
     tess_denoise_word scale_origin, foreign[4];
-    uint64_t slices, defects, error_bytes; /* that follow */
+    uint64_t slices, spans, defects, error_bytes; /* that follow */
 } wire;
 
 typedef struct buffer {
@@ -74,10 +74,12 @@ static bool append_file(buffer *to, const tess_denoise_job *job, int64_t index)
         set_word(&one.foreign[i], info_at(&one.file, i)->foreign);
     if (file->look.slices)
         one.slices = (uint64_t)(file->info.depth * tess_denoise_colours(&file->info));
+    one.spans = file->look.spans ? (uint64_t)file->info.depth : 0;
     one.defects = (uint64_t)file->look.defect_count;
     one.error_bytes = file->error ? strlen(file->error) + 1 : 0;
     return append(to, &one, sizeof one) &&
            append(to, file->look.slices, one.slices * sizeof *file->look.slices) &&
+           append(to, file->look.spans, one.spans * sizeof *file->look.spans) &&
            append(to, file->look.defects, one.defects * sizeof *file->look.defects) &&
            append(to, file->error, one.error_bytes);
 }
@@ -88,11 +90,12 @@ static tess_status take_file(tess_denoise_job *job, const wire *one, const char 
     tess_denoise_file *file = &job->files[one->index], old = *file;
     tess_small_free(old.error);
     tess_small_free(old.look.slices);
+    tess_small_free(old.look.spans);
     tess_small_free(old.look.defects);
     *file = one->file;
     file->name = old.name, file->input = old.input, file->output = old.output, file->truth = old.truth;
     file->error = NULL, file->look.slices = NULL, file->look.noise.slices = NULL, file->model = NULL;
-    file->look.defects = NULL;
+    file->look.defects = NULL, file->look.spans = NULL;
     file->fresh = false;
     file->scale_origin = word_of(job, &one->scale_origin);
     for (int i = 0; i < 4; i++)
@@ -106,6 +109,15 @@ static tess_status take_file(tess_denoise_job *job, const wire *one, const char 
         memcpy(file->look.slices, rest, bytes);
     }
     rest += bytes;
+    const size_t span_bytes = one->spans * sizeof *file->look.spans;
+    if (span_bytes) {
+        file->look.spans = tess_small_alloc(one->spans, sizeof *file->look.spans);
+        if (!file->look.spans)
+            return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranges of the slices of %s",
+                             file->input);
+        memcpy(file->look.spans, rest, span_bytes);
+    }
+    rest += span_bytes;
     const size_t defect_bytes = one->defects * sizeof *file->look.defects;
     if (defect_bytes) {
         file->look.defects = tess_small_alloc(one->defects, sizeof *file->look.defects);
@@ -130,7 +142,8 @@ static tess_status take_files(tess_denoise_job *job, const char *all, size_t tot
         memcpy(&one, all + at, sizeof one);
         const char *rest = all + at + sizeof one;
         at += sizeof one + one.slices * sizeof *one.file.look.slices +
-              one.defects * sizeof *one.file.look.defects + one.error_bytes;
+              one.spans * sizeof *one.file.look.spans + one.defects * sizeof *one.file.look.defects +
+              one.error_bytes;
         if (!job->files[one.index].fresh) /* else it is from here */
             status = take_file(job, &one, rest, error);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/denoise/look/slices.h"
 
 static int64_t colours_of(const tess_denoise_file *file)
 {
@@ -82,15 +83,15 @@ size_t tess_prepared_held(const tess_denoise_file *file)
 void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
 {
     const tess_denoise_file *file = image->file;
-    const tess_denoise_look *look = &file->look;
-    const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
+    const tess_scale scale = image->scale = tess_denoise_slice_scale(file, slice);
     tess_denoise_slice_sigma(file, slice, &image->sigmas);
     image->slice = slice;
     image->source_row = image->read_row = slice * file->info.height;
     if (tess_denoise_has_hidden(file))
-        tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
-                         (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
-                         image->rows.holes);
+        tess_holes_begin(
+            &image->holes, file->info.width, colours_of(file), file->info.height,
+            (float)((tess_denoise_slice_mean(file, slice) - scale.low) / (scale.high - scale.low)),
+            image->rows.holes);
     if (needs_means(file))
         tess_local_mean_begin(&image->local, file->info.width, colours_of(file), file->info.height,
                               image->rows.local);
@@ -102,7 +103,7 @@ static tess_status next_row(void *user, float *values, tess_error *error)
     const tess_denoise_file *file = image->file;
     TESS_TRY(
         tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
-    tess_denoise_row_values(&file->info, file->scale, image->rows.samples, image->rows.valid, values);
+    tess_denoise_row_values(&file->info, image->scale, image->rows.samples, image->rows.valid, values);
     int64_t first;
     const int64_t row = image->read_row++, defects = tess_denoise_row_defects(file, row, &first),
                   start = row * file->info.width * colours_of(file);
@@ -211,8 +212,8 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
     if (least >= 1 && !map && !weak)
         return;
     float *input = image->rows.blend;
-    tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
-                            image->rows.valid_again, input);
+    tess_denoise_row_values(&image->file->info, image->scale, image->rows.again, image->rows.valid_again,
+                            input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
     if (weak)
         tess_prepared_hold_back(image, input, image->rows.draws_again, result);
@@ -249,7 +250,7 @@ static void keep_defects(tess_prepared_image *image, int64_t y, float *result, b
         if (samples)
             memcpy(image->rows.out + sample, image->rows.again + sample, size);
         else
-            tess_samples_to_values(info->dtype, file->scale, image->rows.again + sample, 1,
+            tess_samples_to_values(info->dtype, image->scale, image->rows.again + sample, 1,
                                    &result[x * step + c]);
     }
 }
