@@ -83,6 +83,31 @@ bench.check("channels" in said and "each is denoised by itself" in said, f"and i
 _, _, said = denoise(unequal, "--range", "0,1", "--model", "drunet-color-small")
 bench.check("one level for all" in said and "drunet-gray-small" in said, f"a model that is named is taken, with a note: {said.strip()}")
 
+# Any number of bands: each has the level that it has alone. One without noise stays.
+levels = np.array([0.02 + 0.005 * (b % 9) for b in range(36)])
+levels[35] = 0
+bands = np.float32(clean[..., None] + levels * random.standard_normal((*clean.shape, 36)))
+bands[..., 35] = 0.5
+results = []
+for environment in ({}, {"TESSERA_QUEUE": "1"}):
+    np.save(bench.path("in.npy"), bands)
+    record = bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "HWC", "--range", "0,1", env=environment)
+    results.append(np.load(bench.path("out.npy")) if record else bands)
+    entry = (record or {}).get("denoise", {}).get("files", [{}])[0]
+    found = [one["sigma"] for one in entry.get("noise", [])]
+    bench.check(len(found) == 36 and np.all(abs(np.array(found)[:35] / levels[:35] - 1) < 0.15) and found[35] == 0, f"36 bands have 36 levels: {np.round(found, 3)}")
+    bench.check(np.array_equal(results[-1][..., 35], bands[..., 35]), "a band without noise stays")
+bench.check(np.allclose(*results, atol=1e-4), "a device with memory of its own gives the same")
+for b in (3, 17, 34):
+    alone = denoise(bands[..., b], "--range", "0,1")[0]
+    bench.check(np.allclose(results[0][..., b], alone, atol=1e-4), f"band {b} is {abs(results[0][..., b] - alone).max():.1g} from its result alone")
+narrow = bands * 1000
+narrow[..., 30] *= 0.01
+np.save(bench.path("in.npy"), narrow)
+bench.check_refused(bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "HWC"), 2, "different ranges", "band 31")
+np.save(bench.path("in.npy"), np.stack([bands[:64, :64, :20]] * 2))
+bench.check_refused(bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "DHWC"), 1, "a volume with more than 16 channels", "--sigma")
+
 # --- slices -------------------------------------------------------------------------------------------------------
 
 levels = np.linspace(0.005, 0.1, 5)

@@ -15,7 +15,7 @@
 #include "tensor/samples.h"
 #include "window/queue.h"
 
-/* The values of one slice. */
+/* The values of one slice, or of one band. */
 typedef struct tess_denoise_span {
     double low, high, sum;
     int64_t found; /* 0: it has no data */
@@ -47,6 +47,7 @@ typedef struct tess_denoise_look {
     bool pattern;   /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
     tess_denoise_span *spans; /* owned; of the slices of a volume, else NULL */
+    tess_denoise_span *bands; /* owned; of an image with more than TESS_NOISE_CHANNELS, else NULL */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */
@@ -74,6 +75,8 @@ typedef struct tess_denoise_file {
     bool own_scales;          /* slices that fill little of `scale` have one of their own: look/slices.h */
     double sigma;             /* negative: the model takes none, or a map gives the levels */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, if it was estimated */
+    /* owned; the same of all bands, if there are more than that; in units of the look until they are used */
+    float *band_sigma;
     bool sigma_estimated;
     tess_denoise_levels levels; /* what replaces one sigma, if it was estimated */
     char lost[192];             /* metadata that the output's format cannot hold; "": nothing */

@@ -1,4 +1,5 @@
 /* How the samples of a file were interpreted and its noise estimated, for the record. */
+#include "base/checked.h"
 #include "job/denoise/look/slices.h"
 
 /* Adds the estimated noise of each channel; if the variance grows with the value it is read^2 + gain * (value -
@@ -13,9 +14,15 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
     if (!file->sigma_estimated)
         return;
     tess_json *channels = tess_json_array();
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
-        const tess_noise_level *level = &noise->channel[c];
+    for (int64_t c = 0;
+         c < tess_denoise_colours(&file->info) && (file->band_sigma || c < TESS_NOISE_CHANNELS); c++) {
+        const tess_noise_level *level = &noise->channel[tess_min_i64(c, TESS_NOISE_CHANNELS - 1)];
         tess_json *one = tess_json_object();
+        if (file->band_sigma) { /* of many bands, no more is kept */
+            tess_json_set_double(&one, "sigma", (double)file->band_sigma[c]);
+            tess_json_append(&channels, one);
+            continue;
+        }
         tess_json_set_double(&one, "sigma", level->sigma * scale);
         if (level->gain > 0) {
             tess_json_set_double(&one, "read", level->read * scale);

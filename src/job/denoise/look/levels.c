@@ -248,6 +248,12 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
                                       tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
+    if (file->info.depth && tess_denoise_colours(&file->info) > TESS_NOISE_CHANNELS)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: the noise of a volume with more than %d channels is not estimated; give `sigma` "
+            "on the [0,1] scale, e.g. `sigma` 25/255, or denoise its slices as images",
+            file->input, TESS_NOISE_CHANNELS);
     if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
         return tess_fail(
             error, TESS_BAD_OPTION,
@@ -259,6 +265,9 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
         file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
                                      ? file->sigma
                                      : look->noise.channel[c].sigma * factor_of(file);
+    for (int64_t c = 0; file->band_sigma && c < tess_denoise_colours(&file->info); c++)
+        file->band_sigma[c] =
+            (float)(isnan(file->band_sigma[c]) ? file->sigma : (double)file->band_sigma[c] * factor_of(file));
     TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
     if (file->sigma > 0)
         TESS_TRY(separate_channels(engine, settings, file, error));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/denoise/look/bands.h"
 #include "job/denoise/look/slices.h"
 
 static int64_t colours_of(const tess_denoise_file *file)
@@ -193,8 +194,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 double tess_prepared_strength(const tess_prepared_image *image, int64_t channel)
 {
     const bool none =
-        image->sigmas.all == 0 || (image->file->sigma_estimated && channel < TESS_NOISE_CHANNELS &&
-                                   image->sigmas.channel[channel] == 0);
+        image->sigmas.all == 0 || (image->file->sigma_estimated &&
+                                   tess_denoise_band_sigma(image->file, image->sigmas.channel, channel) == 0);
     return none ? 0 : image->settings->strength;
 }
 

@@ -173,7 +173,8 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         const unsigned char *valid = image->rows.valid_again + x * in->channels;
         tess_samples_from_values(out->dtype, scale, values + x * colours, colours, to);
         for (int c = 0; c < in->channels; c++)
-            if (c >= colours || !valid[c] || (c < TESS_NOISE_CHANNELS && keep[c]))
+            if (c >= colours || !valid[c] ||
+                (c < TESS_NOISE_CHANNELS ? keep[c] : same && tess_prepared_strength(image, c) == 0))
                 keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
             else if (in->has_nodata && same_type)
                 step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);
