@@ -87,6 +87,20 @@ static void swap_numbers(unsigned char *at, size_t bytes, int number)
         }
 }
 
+/* EXIF texts that name their code have numbers of 2 bytes in "UNICODE", in the order of the file (Exif 2.32, 4.6.5), unless
+ * a mark at their start says which. */
+static void swap_text(tess_tiff_tag *tag)
+{
+    enum { COMMENT = 37510, GPS_METHOD = 27, GPS_AREA = 28, UNDEFINED = 7 };
+    static const unsigned char code[8] = "UNICODE";
+    unsigned char *text = tag->value.data + sizeof code;
+    if ((tag->id != COMMENT && tag->id != GPS_METHOD && tag->id != GPS_AREA) || tag->type != UNDEFINED ||
+        tag->value.bytes < sizeof code + 2 || memcmp(tag->value.data, code, sizeof code) != 0 ||
+        (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff))
+        return;
+    swap_numbers(text, tag->value.bytes - sizeof code, 2);
+}
+
 static bool take_budget(loading *l, uint64_t bytes)
 {
     if (bytes > l->most)
@@ -117,6 +131,8 @@ static bool load_value(loading *l, tess_tiff_tag *tag)
         return false;
     if (l->swap)
         swap_numbers(tag->value.data, tag->value.bytes, number);
+    if (l->swap)
+        swap_text(tag);
     return true;
 }
 

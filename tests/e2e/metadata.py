@@ -44,8 +44,9 @@ def directory(order, base, tags, wide=False, below=None):
 
 def photo_tags(order, orientation=6):
     tags = {271: (2, b"A camera maker\0"), 274: (3, struct.pack(order + "H", orientation)), 306: (2, b"2024:01:02 03:04:05\0")}
-    below = {34665: {33434: (5, struct.pack(order + "II", 1, 125)), 37500: (7, NOTE)},
-             34853: {1: (2, b"N\0"), 2: (5, struct.pack(order + "6I", 47, 1, 22, 1, 5, 10))}}
+    code = "utf-16-le" if order == "<" else "utf-16-be"
+    below = {34665: {33434: (5, struct.pack(order + "II", 1, 125)), 37500: (7, NOTE), 37510: (7, b"UNICODE\0" + "日本 é".encode(code))},
+             34853: {27: (7, b"UNICODE\0\xff\xfe" + "marked".encode("utf-16-le")), 28: (7, b"ASCII\0\0\0Bern"), 1: (2, b"N\0"), 2: (5, struct.pack(order + "6I", 47, 1, 22, 1, 5, 10))}}
     return tags, below
 
 
@@ -76,6 +77,8 @@ def read_directory(data, offset=None):
             value = data[start:start + size]
         number = {3: 2, 4: 4, 5: 4, 16: 8}.get(kind, 1)
         value = value[:size]
+        if order == ">" and value.startswith(b"UNICODE\0") and value[8:10] != b"\xff\xfe":
+            value = value[:8] + value[8:].decode("utf-16-be").encode("utf-16-le")
         if order == ">" and number > 1:
             value = b"".join(value[j:j + number][::-1] for j in range(0, size, number))
         tags[tag] = (kind, value)

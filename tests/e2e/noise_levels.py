@@ -83,6 +83,31 @@ bench.check("channels" in said and "each is denoised by itself" in said, f"and i
 _, _, said = denoise(unequal, "--range", "0,1", "--model", "drunet-color-small")
 bench.check("one level for all" in said and "drunet-gray-small" in said, f"a model that is named is taken, with a note: {said.strip()}")
 
+# Any number of bands: each has the level that it has alone. One without noise stays.
+levels = np.array([0.02 + 0.005 * (b % 9) for b in range(36)])
+levels[35] = 0
+bands = np.float32(clean[..., None] + levels * random.standard_normal((*clean.shape, 36)))
+bands[..., 35] = 0.5
+results = []
+for environment in ({}, {"TESSERA_QUEUE": "1"}):
+    np.save(bench.path("in.npy"), bands)
+    record = bench.record("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "HWC", "--range", "0,1", env=environment)
+    results.append(np.load(bench.path("out.npy")) if record else bands)
+    entry = (record or {}).get("denoise", {}).get("files", [{}])[0]
+    found = [one["sigma"] for one in entry.get("noise", [])]
+    bench.check(len(found) == 36 and np.all(abs(np.array(found)[:35] / levels[:35] - 1) < 0.15) and found[35] == 0, f"36 bands have 36 levels: {np.round(found, 3)}")
+    bench.check(np.array_equal(results[-1][..., 35], bands[..., 35]), "a band without noise stays")
+bench.check(np.allclose(*results, atol=1e-4), "a device with memory of its own gives the same")
+for b in (3, 17, 34):
+    alone = denoise(bands[..., b], "--range", "0,1")[0]
+    bench.check(np.allclose(results[0][..., b], alone, atol=1e-4), f"band {b} is {abs(results[0][..., b] - alone).max():.1g} from its result alone")
+narrow = bands * 1000
+narrow[..., 30] *= 0.01
+np.save(bench.path("in.npy"), narrow)
+bench.check_refused(bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "HWC"), 2, "different ranges", "band 31")
+np.save(bench.path("in.npy"), np.stack([bands[:64, :64, :20]] * 2))
+bench.check_refused(bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", "DHWC"), 1, "a volume with more than 16 channels", "--sigma")
+
 # --- slices -------------------------------------------------------------------------------------------------------
 
 levels = np.linspace(0.005, 0.1, 5)
@@ -117,7 +142,7 @@ for name, side, noise, levels, kind in (("white, equal", 112, gauss, [0.05] * 5,
                                         ("photons, one over", 112, photons_of, [40, 40, 400, 40, 40], "by slice and brightness"), ("photons, few to many", 160, photons_of, [10, 20, 50, 100, 400], "by slice and brightness")):
     pictures = [picture[:side, :side] for picture in different]
     noisy = np.stack([noise(picture, level) for picture, level in zip(pictures, levels)])
-    if name == "white, equal":  # holes are filled from the mean of the volume
+    if name == "white, equal":  # a slice without noise, and one with a hole
         noisy[1], noisy[2, :50] = 0, np.nan
     result, entry, _ = denoise(noisy, "--range", "0,1")
     alone = [denoise(slice, "--range", "0,1")[0] for slice in noisy]
@@ -127,6 +152,25 @@ for name, side, noise, levels, kind in (("white, equal", 112, gauss, [0.05] * 5,
     bench.check(entry.get("levels") == kind and same, f"{name}: {np.round(worse, 2)} dB worse than alone, {max(off):.2g} apart, {entry.get('levels')}")
     gains = [db(r, p) - db(n, p) for r, n, p in zip(result, noisy, pictures) if np.isfinite(n).all() and n.any()]
     bench.check(min(gains) > 3, f"and all are better: {np.round(gains, 1)} dB")
+
+# Slices whose exposure or offset differs by a factor: each has contrast, as it has alone.
+pictures = [255 * picture for picture in different[:4]]
+for name, gains, offsets, kind in (("exposures", (1, 0.1, 0.01, 10), (0, 0, 0, 0), np.float32), ("exposures on [0,1]", (1 / 255, 3e-4, 4e-5, 1e-5), (0, 0, 0, 0), np.float32),
+                                   ("offsets", (1, 1, 1, 1), (50, 1000, 5000, 20000), np.uint16), ("doubles", (1, 1e-3, 1, 1), (1e9, 1e9, 1e9, 1e9), np.float64)):
+    truth = np.stack([p * g + o for p, g, o in zip(pictures, gains, offsets)])
+    noisy = np.stack([(p + 12 * random.standard_normal(p.shape)) * g + o for p, g, o in zip(pictures, gains, offsets)]).astype(kind)
+    np.save(bench.path("truth.npy"), truth.astype(kind))
+    np.save(bench.path("volume.npy"), noisy)
+    result, entry, said = denoise(noisy, "--axes", "DHW", "--truth", bench.path("truth.npy"))
+    own = entry.get("own_ranges", 0)
+    bench.check(own >= 1 and entry["confidence"] == "sure", f"{name}: {own} slices have ranges of their own, {entry.get('confidence')}")
+    gained = [[db(x[z] / g, truth[z] / g) - db(noisy[z] / g, truth[z] / g) for x in (result, [denoise(n)[0] for n in noisy])] for z, g in enumerate(gains)]
+    bench.check(all(a > 4 and a > b - 0.2 for a, b in gained), f"{name}: slices {np.round(gained, 1).tolist()} dB better in the volume and alone")
+    low, high = entry["range"]
+    right = db(*((np.clip(x, low, high) - low) / (high - low) for x in (result, truth)))
+    bench.check(abs(entry["psnr_db"] - right) < 0.5, f"{name}: the figure is that of the common range: {entry['psnr_db']:.2f}, {right:.2f} dB")
+record = bench.record("denoise", bench.path("volume.npy"), bench.path("out.npy"), "--axes", "DHW")
+bench.check(record and record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], "planned bytes are counted bytes")
 
 # --- small numbers, equal numbers ---------------------------------------------------------------------------------
 

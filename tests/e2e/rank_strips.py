@@ -70,6 +70,7 @@ def make_inputs(bench):
     holes[40:150, 20:60] = holes[::7, ::5] = holes[:, 80] = np.nan
     ramp = np.linspace(0.02, 0.9, 96)[None] * np.ones((207, 1)) * (0.7 + 0.3 * np.linspace(0, 1, 207)[:, None])
     arrays = {"u8": to_integers(noisy, np.uint8), "f32": (noisy * 4000 + 100).astype(np.float32), "holes": holes, "clean": to_integers(clean, np.uint8),
+              "exposures": np.stack([noisy[..., 0] * s for s in (1, 0.01, 10, 1, 0.1)]).astype(np.float32), "bands": np.repeat(noisy, 6, 2).astype(np.float32),
               "volume": np.stack([noisy[..., 0] * s for s in (1, 0.8, 0.6, 0.5, 0.4)]).astype(np.float32), "planes": to_integers(noisy, np.uint8).transpose(2, 0, 1),
               "levels": (0.02 + 0.1 * clean[..., 1]).astype(np.float32), "photons": np.float32(rng.poisson(ramp * 100) / 100),
               "low": to_integers(noisy[:50], np.uint8), "odd": to_integers(noisy[:131, :67], np.uint8)}
@@ -102,7 +103,8 @@ def check_features(job, bench):
             ("u8.npy", "out.png", (*colour, *truth), 3), ("u8.npy", "out.npy", (*colour, "--sigma", "0.1", *truth), 2), ("u8.npy", "out.npy", (*gray, "--add-noise", "0.1"), 3),
             ("f32.npy", "out.npy", colour, 4), ("f32.npy", "out.png", (*colour, "--dither"), 3), ("holes.npy", "out.npy", (*gray, "--sigma", "0.05", "--range", "0,4000"), 4),
             ("holes.npy", "out.png", (*gray, "--sigma", "0.05", "--range", "0,4000"), 3), ("photons.npy", "out.npy", gray, 4), ("photons.npy", "out.png", gray, 3),
-            ("volume.npy", "out.npy", (*gray, "--axes", "DHW"), 3), ("planes.npy", "out.npy", (*colour, "--axes", "CHW"), 3), ("alpha.png", "out.png", colour, 4),
+            ("volume.npy", "out.npy", (*gray, "--axes", "DHW"), 3), ("planes.npy", "out.npy", (*colour, "--axes", "CHW"), 3),
+            ("exposures.npy", "out.npy", (*gray, "--axes", "DHW"), 3), ("bands.npy", "out.npy", (*gray, "--axes", "HWC"), 3), ("alpha.png", "out.png", colour, 4),
             ("u8.npy", "out.npy", (*colour, "--sigma", bench.path("levels.npy"), "--strength", "0.7"), 3)):
         one = job(source, target, *words)
         bench.check(source != "photons.npy" or entry(one.record)["levels"] == "by brightness", f"{source}: levels {entry(one.record)}")

@@ -48,6 +48,16 @@ for level in (0.5, 1):
     bench.check(0.05 < record["held_back"] <= 1 and "blended in" in words, f"level {level}: {record['held_back']:.2f} held back, and said so")
     tiled, _, _ = denoise(noisy, "--range", "0,1", "--tile", "64", "--halo", "exact")
     bench.check(np.array_equal(own, tiled), "tiles give the same")
+# A noisy slice of a volume does not change what becomes of a quiet one.
+truth = np.stack([colours(), colours(), smooth()])
+noisy = np.float32(truth + np.array([2, 40, 2]).reshape(3, 1, 1, 1) / 255 * random.standard_normal(truth.shape))
+volume, record, words = denoise(noisy, "--range", "0,1")
+for z in range(3):
+    alone = denoise(noisy[z], "--range", "0,1")[0]
+    gains = [psnr(x, truth[z]) - psnr(noisy[z], truth[z]) for x in (volume[z], alone)]
+    bench.check(gains[0] > 0 and np.array_equal(volume[z], alone), f"slice {z}: {gains[0]:.1f} dB in a volume, {gains[1]:.1f} dB alone")
+held = record.get("held_back", 0)
+bench.check(0.05 < held < 0.34 and "blended in" in words, f"{held:.2f} of the volume held back, and said so")
 truth = smooth()
 noisy = np.float32(truth + 3 / 255 * random.standard_normal(truth.shape))
 named = denoise(noisy, "--range", "0,1", "--model", "drunet-color-small")[0]

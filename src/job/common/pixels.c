@@ -20,7 +20,8 @@ typedef struct move {
 
 float tess_pixels_sigma(const tess_pixels *pixels, int64_t plane)
 {
-    return pixels->sigma[tess_min_i64(plane, TESS_NOISE_CHANNELS - 1)];
+    return pixels->all_sigma ? pixels->all_sigma[plane]
+                             : pixels->sigma[tess_min_i64(plane, TESS_NOISE_CHANNELS - 1)];
 }
 
 size_t tess_pixels_scratch(const tess_pixels *pixels, int threads)

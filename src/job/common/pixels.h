@@ -17,6 +17,7 @@ typedef struct tess_pixels {
     bool float_out; /* the strip holds fp32 values instead of the file's samples */
     /* noise level of each plane (the last one also for all further planes), unless sigma_channel */
     float sigma[TESS_NOISE_CHANNELS];
+    const float *all_sigma; /* the same of all planes, or NULL */
     /* the image's last channel holds the noise level of each pixel; it is copied like alpha */
     bool sigma_channel;
     float add_noise;

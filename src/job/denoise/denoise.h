@@ -15,6 +15,12 @@
 #include "tensor/samples.h"
 #include "window/queue.h"
 
+/* The values of one slice, or of one band. */
+typedef struct tess_denoise_span {
+    double low, high, sum;
+    int64_t found; /* 0: it has no data */
+} tess_denoise_span;
+
 /* Result of one pass over the samples, in `unit`, without holes. */
 typedef struct tess_denoise_look {
     bool looked;
@@ -40,6 +46,8 @@ typedef struct tess_denoise_look {
     bool equal;        /* it has three channels, and they are equal, without noise that is added */
     bool pattern;      /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */
+    tess_denoise_span *spans; /* owned; of the slices of a volume, else NULL */
+    tess_denoise_span *bands; /* owned; of an image with more than TESS_NOISE_CHANNELS, else NULL */
 } tess_denoise_look;
 
 /* Which pixels share an estimated noise level, if one level for all would be wrong. */
@@ -63,9 +71,12 @@ typedef struct tess_denoise_file {
     tess_scale scale; /* the samples that mean 0 and 1 */
     tess_scale
         shown; /* the samples that become the ends of the output's, if those have another type or maximum */
-    const char *scale_origin;                  /* "type", "as it is", "given", "data" */
-    double sigma;                              /* negative: the model takes none, or a map gives the levels */
+    const char *scale_origin; /* "type", "as it is", "given", "data" */
+    bool own_scales;          /* slices that fill little of `scale` have one of their own: look/slices.h */
+    double sigma;             /* negative: the model takes none, or a map gives the levels */
     double channel_sigma[TESS_NOISE_CHANNELS]; /* of each channel, if it was estimated */
+    /* owned; the same of all bands, if there are more than that; in units of the look until they are used */
+    float *band_sigma;
     bool sigma_estimated;
     tess_denoise_levels levels; /* what replaces one sigma, if it was estimated */
     char lost[192];             /* metadata that the output's format cannot hold; "": nothing */
@@ -201,21 +212,6 @@ bool tess_denoise_scale_is_known(const tess_denoise_settings *settings, const te
 /* One pass over the samples: fills file->look. */
 tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_settings *settings,
                                  tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* Stores the estimate of the look in file->sigma and file->levels, on file->scale. If channels differ much, the
- * bundled model for gray images replaces the model. */
-tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
-                                      tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* Whether noise was found that is so weak that the errors of a network which the job itself chose count: run/trust.c. */
-bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file);
-/* The noise levels of a slice on the network's scale; those of the file, if it has one level for all. */
-typedef struct tess_denoise_sigmas {
-    double all, channel[TESS_NOISE_CHANNELS];
-} tess_denoise_sigmas;
-void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess_denoise_sigmas *to);
-/* Noise levels of one row of pixels by brightness, from the means around their values. */
-void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels);
-/* Whether the network gets a map of levels, from a file or from the estimate. */
-bool tess_denoise_has_map(const tess_denoise_file *file);
 /* Reads the next row of a map of noise levels; NaN where it has no value. `samples` and `valid` are scratch. */
 tess_status tess_denoise_map_row(const tess_image_info *info, tess_reader *reader, char *samples,
                                  unsigned char *valid, float *levels, tess_error *error) TESS_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* How the samples of a file were interpreted and its noise estimated, for the record. */
-#include "job/denoise/denoise.h"
+#include "base/checked.h"
+#include "job/denoise/look/slices.h"
 
 /* Adds the estimated noise of each channel; if the variance grows with the value it is read^2 + gain * (value -
  * zero). Of an encoded photograph: the levels at three values. */
@@ -13,9 +14,15 @@ static void add_noise(tess_json **entry, const tess_denoise_file *file)
     if (!file->sigma_estimated)
         return;
     tess_json *channels = tess_json_array();
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++) {
-        const tess_noise_level *level = &noise->channel[c];
+    for (int64_t c = 0;
+         c < tess_denoise_colours(&file->info) && (file->band_sigma || c < TESS_NOISE_CHANNELS); c++) {
+        const tess_noise_level *level = &noise->channel[tess_min_i64(c, TESS_NOISE_CHANNELS - 1)];
         tess_json *one = tess_json_object();
+        if (file->band_sigma) { /* of many bands, no more is kept */
+            tess_json_set_double(&one, "sigma", (double)file->band_sigma[c]);
+            tess_json_append(&channels, one);
+            continue;
+        }
         tess_json_set_double(&one, "sigma", level->sigma * scale);
         if (level->gain > 0) {
             tess_json_set_double(&one, "read", level->read * scale);
@@ -82,6 +89,9 @@ void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings 
     tess_json_append_double(&range, file->scale.high);
     tess_json_set(entry, "range", range);
     tess_json_set_string(entry, "range_from", file->scale_origin);
+    const int64_t own = tess_denoise_own_scales(file);
+    if (own > 0)
+        tess_json_set_int(entry, "own_ranges", own);
     if (file->sigma >= 0) {
         tess_json_set_double(entry, "sigma", file->sigma);
         tess_json_set_string(entry, "sigma_from", sigma_origin(s, file));

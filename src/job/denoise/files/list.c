@@ -273,6 +273,9 @@ void tess_denoise_list_free(tess_denoise_file *files, int64_t count)
         tess_small_free(files[i].truth);
         tess_small_free(files[i].error);
         tess_small_free(files[i].look.slices);
+        tess_small_free(files[i].look.spans);
+        tess_small_free(files[i].look.bands);
+        tess_small_free(files[i].band_sigma);
         tess_small_free(files[i].look.defects);
     }
     tess_small_free(files);

@@ -7,7 +7,8 @@
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/denoise/denoise.h"
+#include "job/denoise/look/levels.h"
+#include "job/denoise/look/slices.h"
 #include "job/denoise/look/together.h"
 
 /* ratio of the largest to the least level of the channels, from which denoising each separately is better */
@@ -20,17 +21,23 @@ bool tess_denoise_has_map(const tess_denoise_file *file)
     return file->map_info.width > 0 || file->levels == TESS_LEVELS_BY_BRIGHTNESS;
 }
 
-/* Factor from the look's scale to the network's. */
+/* Factor from the look's scale to the file's, or to that of a slice. */
+static double factor_to(const tess_denoise_file *file, tess_scale scale)
+{
+    return (file->look.unit.high - file->look.unit.low) / (scale.high - scale.low);
+}
+
 static double factor_of(const tess_denoise_file *file)
 {
-    return (file->look.unit.high - file->look.unit.low) / (file->scale.high - file->scale.low);
+    return factor_to(file, file->scale);
 }
 
 void tess_denoise_levels_of(const tess_denoise_file *file, int64_t slice, const float *means, float *levels)
 {
     const tess_noise_result *noise = &file->look.noise;
-    const double factor = factor_of(file), shift = (file->scale.low - file->look.unit.low) /
-                                                   (file->look.unit.high - file->look.unit.low);
+    const tess_scale scale = tess_denoise_slice_scale(file, slice);
+    const double factor = factor_to(file, scale),
+                 shift = (scale.low - file->look.unit.low) / (file->look.unit.high - file->look.unit.low);
     const int64_t colours = tess_denoise_colours(&file->info);
     tess_noise_level of[TESS_NOISE_CHANNELS];
     for (int64_t c = 0; c < tess_min_i64(colours, TESS_NOISE_CHANNELS); c++)
@@ -54,6 +61,7 @@ void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess
 {
     const tess_noise_level *levels = file->look.noise.slices;
     const int64_t colours = tess_min_i64(tess_denoise_colours(&file->info), TESS_NOISE_CHANNELS);
+    const double factor = factor_to(file, tess_denoise_slice_scale(file, slice));
     to->all = file->sigma;
     memcpy(to->channel, file->channel_sigma, sizeof to->channel);
     if (!levels || !file->sigma_estimated || file->levels == TESS_LEVELS_ONE)
@@ -61,8 +69,8 @@ void tess_denoise_slice_sigma(const tess_denoise_file *file, int64_t slice, tess
     double sum = 0;
     for (int64_t c = 0; c < colours; c++) {
         const tess_noise_level *level = &levels[slice * colours + c];
-        if (level->confidence != TESS_NOISE_UNKNOWN)
-            to->channel[c] = level->sigma * factor_of(file);
+        to->channel[c] = level->confidence != TESS_NOISE_UNKNOWN ? level->sigma * factor
+                                                                 : to->channel[c] * factor / factor_of(file);
         sum += to->channel[c] * to->channel[c] / (double)colours;
     }
     to->all = sqrt(sum);
@@ -151,6 +159,14 @@ static void report_slices(const tess_denoise_settings *s, const tess_denoise_fil
     tess_note(&s->common, together && largest > DIFFER * least ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
               "%s: the noise of its slices goes from %.3g to %.3g%s", file->input, least, largest,
               together ? ", but a 3-D model takes one level" : ": each has its own level");
+    const int64_t own = tess_denoise_own_scales(file);
+    if (own > 0)
+        tess_note(&s->common, TESS_NOTE_DETAIL,
+                  "%s: %lld of %lld slices fill less than a quarter of the range from %s to %s: each has the "
+                  "range of its own samples",
+                  file->input, (long long)own, (long long)file->info.depth,
+                  tess_denoise_words(file, file->scale.low).text,
+                  tess_denoise_words(file, file->scale.high).text);
 }
 
 static void choose_levels(tess_denoise_file *file)
@@ -220,18 +236,24 @@ static void report(const tess_denoise_settings *s, const tess_denoise_file *file
                   rough ? why_rough(file) : "");
 }
 
-bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file)
+bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file, double sigma)
 {
     static const double WEAK =
         8.0 / 255; /* stronger noise is worse than what the bundled networks do wrong */
     return file->sigma_estimated && !settings->model && file->look.noise.confidence != TESS_NOISE_UNKNOWN &&
-           file->sigma > 0 && file->sigma <= WEAK;
+           sigma > 0 && sigma <= WEAK;
 }
 
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
+    if (file->info.depth && tess_denoise_colours(&file->info) > TESS_NOISE_CHANNELS)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "%s: the noise of a volume with more than %d channels is not estimated; give `sigma` "
+            "on the [0,1] scale, e.g. `sigma` 25/255, or denoise its slices as images",
+            file->input, TESS_NOISE_CHANNELS);
     if (look->noise.confidence == TESS_NOISE_UNKNOWN && look->found > 0)
         return tess_fail(
             error, TESS_BAD_OPTION,
@@ -243,6 +265,9 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
         file->channel_sigma[c] = look->noise.channel[c].confidence == TESS_NOISE_UNKNOWN
                                      ? file->sigma
                                      : look->noise.channel[c].sigma * factor_of(file);
+    for (int64_t c = 0; file->band_sigma && c < tess_denoise_colours(&file->info); c++)
+        file->band_sigma[c] =
+            (float)(isnan(file->band_sigma[c]) ? file->sigma : (double)file->band_sigma[c] * factor_of(file));
     TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
     if (file->sigma > 0)
         TESS_TRY(separate_channels(engine, settings, file, error));

@@ -9,8 +9,11 @@
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 #include "job/denoise/look/alike.h"
+#include "job/denoise/look/bands.h"
 #include "job/denoise/look/defects.h"
+#include "job/denoise/look/outliers.h"
 #include "job/denoise/look/rounding.h"
+#include "job/denoise/look/slices.h"
 
 enum { ROWS = 16, TAIL_SAMPLES = 1 << 16 };
 
@@ -41,6 +44,9 @@ typedef struct looking {
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
     float alpha;                   /* the largest */
     int64_t holes, found;
+    int64_t counted;          /* rows */
+    tess_denoise_span *spans; /* NULL: an image */
+    tess_denoise_span *bands; /* NULL: few */
 } looking;
 
 static int compare_floats(const void *a, const void *b)
@@ -66,8 +72,12 @@ static void look_at_alpha(looking *l, int64_t y)
     }
 }
 
-static void count_value(looking *l, float v, int64_t channel)
+static void count_value(looking *l, float v, int64_t channel, int64_t row)
 {
+    if (l->spans)
+        tess_denoise_span_add(&l->spans[row / l->info->height], (double)v);
+    if (l->bands)
+        tess_denoise_span_add(&l->bands[channel], (double)v);
     const int64_t c = tess_min_i64(channel, TESS_NOISE_CHANNELS - 1);
     l->low[c] = v < l->low[c] ? v : l->low[c];
     l->high[c] = v > l->high[c] ? v : l->high[c];
@@ -85,8 +95,9 @@ static void count_values(looking *l, const float *values)
             continue;
         if (l->found % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = values[i];
-        count_value(l, values[i], i % l->colours);
+        count_value(l, values[i], i % l->colours, l->counted);
     }
+    l->counted++;
     if (l->integers)
         tess_rounding_row(&l->rounding, values);
 }
@@ -140,50 +151,6 @@ static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
     return TESS_OK;
 }
 
-/* Values that are commonly used to mark missing data. */
-static bool is_usual_fill(double value)
-{
-    static const double usual[] = {-999, -9999, -99999, -32767, -32768,
-                                   9999, 99999, 1e20,   1e30,   9.969209968386869e36};
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if (fabs(value - usual[i]) <= 4e-7 * fabs(usual[i])) /* values were floats on another scale */
-            return true;
-    return fabs(value) > 3e38;
-}
-
-/* Finds the widest gap between neighbours in the sorted values and compares it with the spread of the values on its
- * other side. If the gap is many times that spread, the part beyond it is not signal. A smaller gap suffices if that
- * part is a single value that several samples have, and a still smaller one if it is a common fill value. */
-static void find_outliers(const looking *l, tess_denoise_look *look)
-{
-    static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;
-    const int64_t count = l->tail_count;
-    double widest = 0, below = look->low, above = look->high;
-    int64_t rank = 0; /* values below the gap */
-    for (int64_t i = 0; i <= count; i++) {
-        const double from = i ? l->tail[i - 1] : look->low, to = i < count ? l->tail[i] : look->high;
-        if (to - from > widest) {
-            widest = to - from;
-            below = from;
-            above = to;
-            rank = i;
-        }
-    }
-    const bool low_is_one = below == look->low, high_is_one = above == look->high;
-    const bool upper =
-        low_is_one == high_is_one ? rank > count / 2 : high_is_one; /* the outliers are the upper part */
-    const int64_t outside = upper ? count - rank : rank;
-    const bool one = upper ? high_is_one : low_is_one;
-    look->bulk_low = upper ? look->low : above;
-    look->bulk_high = upper ? below : look->high;
-    look->outlier = upper ? look->high : look->low;
-    const double spread = look->bulk_high - look->bulk_low;
-    const double sample = look->unit.low + look->outlier * (look->unit.high - look->unit.low);
-    look->outliers = spread > 0 && widest > spread * (one && is_usual_fill(sample) ? FAR_AND_USUAL
-                                                      : one && outside > 1         ? FAR_AND_EQUAL
-                                                                                   : FAR);
-}
-
 /* Keeps the candidates that are defects, and counts the others as usual samples. Within the range of the image a lone
  * sample does no harm, and may be a highlight. A value that marks missing data is no defect: it must be declared. */
 static tess_status keep_defects(looking *l, tess_denoise_look *look, tess_error *error)
@@ -198,13 +165,14 @@ static tess_status keep_defects(looking *l, tess_denoise_look *look, tess_error 
     for (int64_t i = 0; i < d->count; i++) {
         const tess_defect *one = &d->list[i];
         const double value = (double)one->value;
-        const bool is_far = (double)one->distance > least && !is_usual_fill(l->unit.low + value * span) &&
+        const bool is_far = (double)one->distance > least &&
+                            !tess_denoise_is_usual_fill(l->unit.low + value * span) &&
                             (value < look->low_tail - beyond || value > look->high_tail + beyond);
         far += is_far;
         if (is_far && !d->many)
             look->defects[look->defect_count++] = one->index;
         else
-            count_value(l, one->value, one->index % l->colours);
+            count_value(l, one->value, one->index % l->colours, one->index / (l->info->width * l->colours));
     }
     look->many_defects = d->many && 2 * far > d->count;
     return TESS_OK;
@@ -254,6 +222,8 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     if (l->seek_defects)
         TESS_TRY(keep_defects(l, look, error));
     look->found = l->found;
+    look->spans = l->spans, look->bands = l->bands;
+    l->spans = l->bands = NULL;
     if (l->noise_memory) {
         tess_noise_end(&l->noise, &look->noise);
         TESS_TRY(keep_levels(l, look, error));
@@ -272,7 +242,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     look->rounding = l->unit.low + look->low * (l->unit.high - l->unit.low) >= 0 ? l->rounding.most : 0;
     look->coarseness = l->rounding.coarsest;
     doubt_noise(l, look);
-    find_outliers(l, look);
+    tess_denoise_find_outliers(l->tail, l->tail_count, look);
     return TESS_OK;
 }
 
@@ -288,7 +258,11 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
     l->draws = tess_small_alloc(samples, sizeof *l->draws);
     l->tail = tess_small_alloc(TAIL_SAMPLES, sizeof *l->tail);
     l->noise_memory = noise_bytes ? tess_small_alloc(noise_bytes, 1) : NULL;
-    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail || (noise_bytes && !l->noise_memory))
+    l->spans = info->depth ? tess_small_alloc((size_t)info->depth, sizeof *l->spans) : NULL;
+    const bool many = l->colours > TESS_NOISE_CHANNELS;
+    l->bands = many ? tess_small_alloc((size_t)l->colours, sizeof *l->bands) : NULL;
+    if (!l->samples || !l->valid || !l->values || !l->draws || !l->tail ||
+        (noise_bytes && !l->noise_memory) || (info->depth && !l->spans) || (many && !l->bands))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
     if (l->noise_memory)
         tess_noise_begin(&l->noise, &shape, l->noise_memory);
@@ -307,7 +281,8 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
 
 static void release(looking *l)
 {
-    void *const parts[] = {l->samples, l->valid, l->values, l->draws, l->tail, l->noise_memory};
+    void *const parts[] = {l->samples, l->valid,        l->values, l->draws,
+                           l->tail,    l->noise_memory, l->spans,  l->bands};
     tess_reader_close(l->reader);
     tess_defects_release(&l->defects);
     tess_alike_release(&l->alike);
@@ -345,5 +320,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     if (status == TESS_OK)
         status = conclude(&l, &file->look, error);
     release(&l);
+    if (status == TESS_OK && tess_denoise_has_many_bands(file))
+        status = tess_denoise_look_at_bands(engine, settings, file, error);
     return status;
 }

@@ -130,6 +130,16 @@ static bool is_photograph(const tess_denoise_settings *s, const tess_denoise_fil
            (info->dtype == TESS_F32 && looks_like_unit(s, file) && noise_is_alike(&file->look, 3));
 }
 
+static double band_low(const tess_denoise_look *look, int64_t band)
+{
+    return look->bands ? look->bands[band].low : look->channel_low[band];
+}
+
+static double band_high(const tess_denoise_look *look, int64_t band)
+{
+    return look->bands ? look->bands[band].high : look->channel_high[band];
+}
+
 /* A band that fills a small part of the common range has almost no contrast for the network, and its noise is far
  * below that of the others. */
 static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denoise_file *file,
@@ -139,8 +149,8 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
     const int64_t bands = tess_denoise_colours(&file->info);
     double least = INFINITY;
     int64_t at = 0;
-    for (int64_t c = 0; c < bands && c < TESS_NOISE_CHANNELS && look->found > 0; c++) {
-        const double span = look->channel_high[c] - look->channel_low[c];
+    for (int64_t c = 0; c < bands && (look->bands || c < TESS_NOISE_CHANNELS) && look->found > 0; c++) {
+        const double span = band_high(look, c) - band_low(look, c);
         if (!(span > 0 && span < least)) /* a constant band has nothing to lose */
             continue;
         least = span;
@@ -156,7 +166,7 @@ static tess_status doubt_bands(const tess_denoise_settings *s, const tess_denois
         "%s: its bands have different ranges: samples go from %s to %s, those of band %lld from %s to "
         "%s; denoise them one by one (%s), or give `range` LOW,HIGH if they have one unit",
         file->input, words_of(file, look->low).text, words_of(file, look->high).text, (long long)at + 1,
-        words_of(file, look->channel_low[at]).text, words_of(file, look->channel_high[at]).text, one_band);
+        words_of(file, band_low(look, at)).text, words_of(file, band_high(look, at)).text, one_band);
 }
 
 /* A given sigma would be a fraction of a span that the user has not seen, so it is refused. */
@@ -282,6 +292,9 @@ tess_status tess_denoise_set_scale(const tess_denoise_settings *s, tess_denoise_
         by_type(info->dtype) || look->found == 0 || (info->dtype == TESS_F32 && looks_like_unit(s, file));
     if (s->range == TESS_RANGE_GIVEN && !usable(s->range_low, s->range_high, info->dtype))
         return refuse_range(s->range_low, s->range_high, error);
+    /* Noise that is added is on the scale of the file. */
+    file->own_scales = s->range == TESS_RANGE_AUTO && file->sigma_estimated && s->add_noise <= 0 &&
+                       !file->model->model.volume;
     file->shown =
         s->range == TESS_RANGE_GIVEN ? (tess_scale){s->range_low, s->range_high} : (tess_scale){0, full};
     if (s->range == TESS_RANGE_GIVEN)

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/denoise/look/bands.h"
 #include "job/denoise/look/together.h"
 #include "job/denoise/run/prepared.h"
 #include "tensor/quality.h"
@@ -91,6 +92,7 @@ void tess_denoise_set_slice(const tess_denoise_file *file, int64_t slice, tess_p
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++)
         pixels->sigma[c] =
             (float)(file->sigma_estimated && pixels->planes > 1 ? sigmas.channel[c] : sigmas.all);
+    pixels->all_sigma = pixels->planes > 1 ? file->band_sigma : NULL;
 }
 
 tess_pixels tess_denoise_pixels(const tess_engine *engine, const tess_denoise_settings *settings,
@@ -218,12 +220,12 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     else
         TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
     bool quiet = file->sigma == 0; /* something has no noise, and must not change */
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && c < TESS_NOISE_CHANNELS; c++)
-        quiet = quiet || (file->sigma_estimated && file->channel_sigma[c] == 0);
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && file->sigma_estimated; c++)
+        quiet = quiet || tess_denoise_band_sigma(file, file->channel_sigma, c) == 0;
     file->dithers = tess_denoise_dithers(settings, file);
-    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file) || file->info.masked ||
-                     tess_denoise_has_hidden(file) || file->info.depth > 0 || tess_denoise_has_map(file) ||
-                     settings->strength < 1 || file->info.dtype == TESS_F64 ||
+    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file, file->sigma) ||
+                     file->info.masked || tess_denoise_has_hidden(file) || file->info.depth > 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
                      file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);

@@ -210,19 +210,19 @@ static tess_status commit(tess_denoise_part *part, tess_error *error)
 static tess_status share_figures(tess_denoise_part *part, tess_error *error)
 {
     typedef struct figures {
-        int64_t written, cut_off, compared, held_back;
+        int64_t written, cut_off, restored, held_back;
         double seconds;
     } figures;
     tess_prepared_image *p = &part->image.prepared;
     tess_denoise_file *file = &part->job->files[0];
-    const figures mine = {p->written, p->cut_off, p->compared, p->held_back, file->seconds};
-    p->written = p->cut_off = p->compared = p->held_back = 0;
+    const figures mine = {p->written, p->cut_off, p->restored, p->held_back, file->seconds};
+    p->written = p->cut_off = p->restored = p->held_back = 0;
     for (int r = 0; r < part->dist->size; r++) {
         figures theirs = mine;
         TESS_TRY(tess_dist_broadcast(part->dist, r, &theirs, sizeof theirs, error));
         p->written += theirs.written;
         p->cut_off += theirs.cut_off;
-        p->compared += theirs.compared;
+        p->restored += theirs.restored;
         p->held_back += theirs.held_back;
         file->seconds = theirs.seconds > file->seconds ? theirs.seconds : file->seconds;
     }

@@ -11,7 +11,7 @@ typedef struct wire {
     /* instead of pointers */
     int64_t model_channels; /* 0: it has none */
     tess_denoise_word scale_origin, foreign[4];
-    uint64_t slices, defects, error_bytes; /* that follow */
+    uint64_t slices, spans, bands, defects, error_bytes; /* that follow */
 } wire;
 
 typedef struct buffer {
@@ -74,10 +74,14 @@ static bool append_file(buffer *to, const tess_denoise_job *job, int64_t index)
         set_word(&one.foreign[i], info_at(&one.file, i)->foreign);
     if (file->look.slices)
         one.slices = (uint64_t)(file->info.depth * tess_denoise_colours(&file->info));
+    one.spans = file->look.spans ? (uint64_t)file->info.depth : 0;
+    one.bands = file->band_sigma ? (uint64_t)tess_denoise_colours(&file->info) : 0;
     one.defects = (uint64_t)file->look.defect_count;
     one.error_bytes = file->error ? strlen(file->error) + 1 : 0;
     return append(to, &one, sizeof one) &&
            append(to, file->look.slices, one.slices * sizeof *file->look.slices) &&
+           append(to, file->look.spans, one.spans * sizeof *file->look.spans) &&
+           append(to, file->band_sigma, one.bands * sizeof *file->band_sigma) &&
            append(to, file->look.defects, one.defects * sizeof *file->look.defects) &&
            append(to, file->error, one.error_bytes);
 }
@@ -88,33 +92,37 @@ static tess_status take_file(tess_denoise_job *job, const wire *one, const char 
     tess_denoise_file *file = &job->files[one->index], old = *file;
     tess_small_free(old.error);
     tess_small_free(old.look.slices);
+    tess_small_free(old.look.spans);
+    tess_small_free(old.look.bands);
+    tess_small_free(old.band_sigma);
     tess_small_free(old.look.defects);
     *file = one->file;
     file->name = old.name, file->input = old.input, file->output = old.output, file->truth = old.truth;
-    file->error = NULL, file->look.slices = NULL, file->look.noise.slices = NULL, file->model = NULL;
-    file->look.defects = NULL;
+    file->error = NULL, file->model = NULL, file->look.bands = NULL; /* those are no longer needed */
     file->fresh = false;
     file->scale_origin = word_of(job, &one->scale_origin);
     for (int i = 0; i < 4; i++)
         info_at(file, i)->foreign = word_of(job, &one->foreign[i]);
-    const size_t bytes = one->slices * sizeof *file->look.slices;
-    if (bytes) {
-        file->look.noise.slices = file->look.slices =
-            tess_small_alloc(one->slices, sizeof *file->look.slices);
-        if (!file->look.slices)
-            return tess_fail(error, TESS_NO_MEMORY, "no memory for the noise levels of %s", file->input);
-        memcpy(file->look.slices, rest, bytes);
+    void *arrays[4] = {NULL};
+    const size_t counts[4] = {one->slices, one->spans, one->bands, one->defects},
+                 sizes[4] = {sizeof *file->look.slices, sizeof *file->look.spans, sizeof *file->band_sigma,
+                             sizeof *file->look.defects};
+    bool good = true;
+    for (int i = 0; i < 4; i++) {
+        arrays[i] = counts[i] ? tess_small_alloc(counts[i], sizes[i]) : NULL;
+        if (arrays[i])
+            memcpy(arrays[i], rest, counts[i] * sizes[i]);
+        good = good && (arrays[i] || !counts[i]);
+        rest += counts[i] * sizes[i];
     }
-    rest += bytes;
-    const size_t defect_bytes = one->defects * sizeof *file->look.defects;
-    if (defect_bytes) {
-        file->look.defects = tess_small_alloc(one->defects, sizeof *file->look.defects);
-        if (!file->look.defects)
-            return tess_fail(error, TESS_NO_MEMORY, "no memory for the defects of %s", file->input);
-        memcpy(file->look.defects, rest, defect_bytes);
-    }
+    file->look.noise.slices = file->look.slices = arrays[0];
+    file->look.spans = arrays[1];
+    file->band_sigma = arrays[2];
+    file->look.defects = arrays[3];
+    if (!good)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for what was found in %s", file->input);
     if (one->error_bytes)
-        file->error = tess_small_strdup(rest + defect_bytes); /* without memory: "no memory" */
+        file->error = tess_small_strdup(rest); /* without memory: "no memory" */
     if (one->model_channels == 0)
         return TESS_OK;
     const char *named = job->settings->model;
@@ -130,6 +138,7 @@ static tess_status take_files(tess_denoise_job *job, const char *all, size_t tot
         memcpy(&one, all + at, sizeof one);
         const char *rest = all + at + sizeof one;
         at += sizeof one + one.slices * sizeof *one.file.look.slices +
+              one.spans * sizeof *one.file.look.spans + one.bands * sizeof *one.file.band_sigma +
               one.defects * sizeof *one.file.look.defects + one.error_bytes;
         if (!job->files[one.index].fresh) /* else it is from here */
             status = take_file(job, &one, rest, error);

@@ -45,6 +45,16 @@ static void match_colours(const tess_image_info *input, const tess_image_info *t
     }
 }
 
+/* Figures are for values on the scale of the file, also in a slice that has its own. */
+static void to_scale_of_file(const tess_image_job *job, float *values, int64_t count)
+{
+    const tess_scale own = job->prepared.scale, all = job->file->scale;
+    const double span = all.high - all.low, factor = (own.high - own.low) / span,
+                 shift = (own.low - all.low) / span;
+    for (int64_t i = 0; i < count && job->file->prepared; i++)
+        values[i] = (float)((double)values[i] * factor + shift);
+}
+
 /* Compares a row of results, all channels of the ring's image, with the next row of the truth. Holes of either are
  * ignored (`valid`: one byte per sample of the input, or NULL). */
 static tess_status compare(tess_image_job *job, const float *result, const unsigned char *valid,
@@ -60,6 +70,8 @@ static tess_status compare(tess_image_job *job, const float *result, const unsig
                             theirs);
     match_colours(&file->info, truth, theirs);
     without_alpha(width, job->pixels.image.channels, colours, result, mine);
+    if (file->own_scales)
+        to_scale_of_file(job, mine, width * colours);
     for (int64_t i = 0; valid && i < width * colours; i++)
         if (!valid[i / colours * file->info.channels + i % colours])
             theirs[i] = NAN;
@@ -200,7 +212,7 @@ void tess_image_conclude(tess_image_job *job)
 {
     tess_denoise_file *file = job->file;
     file->cut_off = (double)job->prepared.cut_off / (double)tess_max_i64(job->prepared.written, 1);
-    file->held_back = (double)job->prepared.held_back / (double)tess_max_i64(job->prepared.compared, 1);
+    file->held_back = (double)job->prepared.held_back / (double)tess_max_i64(job->prepared.restored, 1);
     if (file->truth) {
         file->psnr = tess_quality_psnr(&job->quality);
         file->ssim = tess_quality_ssim(&job->quality);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "job/denoise/look/bands.h"
+#include "job/denoise/look/slices.h"
 
 static int64_t colours_of(const tess_denoise_file *file)
 {
@@ -82,15 +84,15 @@ size_t tess_prepared_held(const tess_denoise_file *file)
 void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
 {
     const tess_denoise_file *file = image->file;
-    const tess_denoise_look *look = &file->look;
-    const double sample = look->unit.low + look->mean * (look->unit.high - look->unit.low);
+    const tess_scale scale = image->scale = tess_denoise_slice_scale(file, slice);
     tess_denoise_slice_sigma(file, slice, &image->sigmas);
     image->slice = slice;
     image->source_row = image->read_row = slice * file->info.height;
     if (tess_denoise_has_hidden(file))
-        tess_holes_begin(&image->holes, file->info.width, colours_of(file), file->info.height,
-                         (float)((sample - file->scale.low) / (file->scale.high - file->scale.low)),
-                         image->rows.holes);
+        tess_holes_begin(
+            &image->holes, file->info.width, colours_of(file), file->info.height,
+            (float)((tess_denoise_slice_mean(file, slice) - scale.low) / (scale.high - scale.low)),
+            image->rows.holes);
     if (needs_means(file))
         tess_local_mean_begin(&image->local, file->info.width, colours_of(file), file->info.height,
                               image->rows.local);
@@ -102,7 +104,7 @@ static tess_status next_row(void *user, float *values, tess_error *error)
     const tess_denoise_file *file = image->file;
     TESS_TRY(
         tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
-    tess_denoise_row_values(&file->info, file->scale, image->rows.samples, image->rows.valid, values);
+    tess_denoise_row_values(&file->info, image->scale, image->rows.samples, image->rows.valid, values);
     int64_t first;
     const int64_t row = image->read_row++, defects = tess_denoise_row_defects(file, row, &first),
                   start = row * file->info.width * colours_of(file);
@@ -192,8 +194,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 double tess_prepared_strength(const tess_prepared_image *image, int64_t channel)
 {
     const bool none =
-        image->sigmas.all == 0 || (image->file->sigma_estimated && channel < TESS_NOISE_CHANNELS &&
-                                   image->sigmas.channel[channel] == 0);
+        image->sigmas.all == 0 || (image->file->sigma_estimated &&
+                                   tess_denoise_band_sigma(image->file, image->sigmas.channel, channel) == 0);
     return none ? 0 : image->settings->strength;
 }
 
@@ -203,15 +205,16 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
-    const bool weak = tess_denoise_is_weak(image->settings, image->file);
+    const bool weak = tess_denoise_is_weak(image->settings, image->file, image->sigmas.all);
     double least = 1;
+    image->restored += image->file->info.width;
     for (int64_t c = 0; c < colours; c++)
         least = fmin(least, tess_prepared_strength(image, c));
     if (least >= 1 && !map && !weak)
         return;
     float *input = image->rows.blend;
-    tess_denoise_row_values(&image->file->info, image->file->scale, image->rows.again,
-                            image->rows.valid_again, input);
+    tess_denoise_row_values(&image->file->info, image->scale, image->rows.again, image->rows.valid_again,
+                            input);
     add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
     if (weak)
         tess_prepared_hold_back(image, input, image->rows.draws_again, result);
@@ -248,7 +251,7 @@ static void keep_defects(tess_prepared_image *image, int64_t y, float *result, b
         if (samples)
             memcpy(image->rows.out + sample, image->rows.again + sample, size);
         else
-            tess_samples_to_values(info->dtype, file->scale, image->rows.again + sample, 1,
+            tess_samples_to_values(info->dtype, image->scale, image->rows.again + sample, 1,
                                    &result[x * step + c]);
     }
 }

@@ -7,7 +7,7 @@
 
 #include "job/common/holes.h"
 #include "job/common/local_mean.h"
-#include "job/denoise/denoise.h"
+#include "job/denoise/look/levels.h"
 
 /* Rows for the source and the sink, which run on separate threads. */
 typedef struct tess_prepared_rows {
@@ -35,11 +35,12 @@ typedef struct tess_prepared_image {
     tess_holes holes;
     tess_local_mean local;
     tess_rng_key noise;
-    tess_denoise_sigmas sigmas;  /* of the slice */
+    tess_denoise_sigmas sigmas; /* of the slice, and the samples that mean 0 and 1 in it */
+    tess_scale scale;
     int64_t slice, source_row;   /* row counts include earlier slices */
     int64_t read_row;            /* the next row of the file that the source reads */
     int64_t written, cut_off;    /* restored samples, and those that the output's type clamps */
-    int64_t compared, held_back; /* pixels looked at, and those that got less of the result: trust.c */
+    int64_t restored, held_back; /* all pixels, and those that got less of the result: trust.c */
 } tess_prepared_image;
 
 /* Called before the first row of every slice. */
@@ -62,7 +63,7 @@ double tess_prepared_strength(const tess_prepared_image *image, int64_t channel)
  * each pixel. */
 void tess_prepared_hold_back(tess_prepared_image *image, const float *input, float *changes, float *result);
 /* The output's samples that mean 0 and 1. */
-tess_scale tess_denoise_out_scale(const tess_denoise_file *file);
+tess_scale tess_prepared_out_scale(const tess_prepared_image *image);
 /* Converts the values of row y to rows.out: rounded, dithered if requested, with the holes and alpha of the input. */
 void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float *result);
 

@@ -17,14 +17,15 @@ bool tess_denoise_rescales(const tess_denoise_file *file)
 
 /* The network's range serves the network alone: which brightness a sample has in the output must not depend on
  * it. */
-tess_scale tess_denoise_out_scale(const tess_denoise_file *file)
+tess_scale tess_prepared_out_scale(const tess_prepared_image *image)
 {
+    const tess_denoise_file *file = image->file;
     const tess_scale *shown = &file->shown;
     if (!tess_denoise_rescales(file))
-        return file->scale;
+        return image->scale;
     const double full = file->out_info.full_scale, span = shown->high - shown->low;
-    return (tess_scale){(file->scale.low - shown->low) / span * full,
-                        (file->scale.high - shown->low) / span * full};
+    return (tess_scale){(image->scale.low - shown->low) / span * full,
+                        (image->scale.high - shown->low) / span * full};
 }
 
 /* Samples of a file that has fewer bits than its type end at their own maximum. */
@@ -125,11 +126,11 @@ static void count_cut_off(tess_prepared_image *image, const float *values)
     static const double NEAR = 0.01; /* of the range */
     const tess_denoise_file *file = image->file;
     const int64_t colours = tess_denoise_colours(&file->info), channels = file->info.channels;
-    const double span = file->scale.high - file->scale.low,
-                 noise = fmax(file->sigma, 0) * (image->settings->strength < 1 ? 3 : 1),
+    const double span = image->scale.high - image->scale.low,
+                 noise = fmax(image->sigmas.all, 0) * (image->settings->strength < 1 ? 3 : 1),
                  near = NEAR * (file->shown.high - file->shown.low) / span + noise,
-                 low = (file->shown.low - file->scale.low) / span - near,
-                 high = (file->shown.high - file->scale.low) / span + near;
+                 low = (file->shown.low - image->scale.low) / span - near,
+                 high = (file->shown.high - image->scale.low) / span + near;
     for (int64_t i = 0; i < file->info.width * colours; i++) {
         const bool valid = image->rows.valid_again[i / colours * channels + i % colours];
         image->written += valid;
@@ -157,7 +158,7 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         memcpy(image->rows.out, image->rows.again, (size_t)(in->width * in->channels) * out_size);
         return;
     }
-    const tess_scale scale = tess_denoise_out_scale(file);
+    const tess_scale scale = tess_prepared_out_scale(image);
     float *values = image->rows.blend; /* no longer needed */
     for (int64_t x = 0; x < in->width; x++)
         memcpy(values + x * colours, result + x * step, (size_t)colours * sizeof(float));
@@ -172,7 +173,8 @@ void tess_prepared_to_samples(tess_prepared_image *image, int64_t y, const float
         const unsigned char *valid = image->rows.valid_again + x * in->channels;
         tess_samples_from_values(out->dtype, scale, values + x * colours, colours, to);
         for (int c = 0; c < in->channels; c++)
-            if (c >= colours || !valid[c] || (c < TESS_NOISE_CHANNELS && keep[c]))
+            if (c >= colours || !valid[c] ||
+                (c < TESS_NOISE_CHANNELS ? keep[c] : same && tess_prepared_strength(image, c) == 0))
                 keep_sample(file, from + (size_t)c * in_size, c >= colours, to + (size_t)c * out_size);
             else if (in->has_nodata && same_type)
                 step_off_nodata(in, values[x * colours + c], scale, to + (size_t)c * out_size);

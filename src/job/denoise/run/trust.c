@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "job/denoise/look/bands.h"
 #include "job/denoise/run/prepared.h"
 
 enum { SAMPLES = 600 }; /* of a window: their mean square varies by 6 % */
@@ -30,7 +31,7 @@ static float change_of(const tess_prepared_image *image, const float *input, con
     const int64_t colours = tess_denoise_colours(&image->file->info);
     double sum = 0;
     for (int64_t c = 0; c < colours; c++) {
-        const double own = c < TESS_NOISE_CHANNELS ? image->sigmas.channel[c] : 0,
+        const double own = tess_denoise_band_sigma(image->file, image->sigmas.channel, c),
                      level = map > 0   ? map
                              : own > 0 ? own
                                        : image->sigmas.all,
@@ -80,5 +81,4 @@ void tess_prepared_hold_back(tess_prepared_image *image, const float *input, flo
             result[x * step + c] = (float)(sample + share * ((double)result[x * step + c] - sample));
         }
     }
-    image->compared += width;
 }
