@@ -10,7 +10,7 @@ enum {
     POWER_ITEM = 0x706f7765 /* its random numbers differ from those of any noise */
 };
 
-static tess_status start(const tess_data_term *term, uint64_t seed, void *x, tess_error *error)
+tess_status tess_power_start(const tess_data_term *term, uint64_t seed, void *x, tess_error *error)
 {
     tess_device *device = term->op->device;
     const tess_tensor *image = &term->op->image;
@@ -38,7 +38,7 @@ tess_status tess_power(const tess_data_term *term, const tess_power_settings *se
     void *x = vectors[0], *y = vectors[1];
     double square, previous = INFINITY;
     *result = (tess_power_result){0};
-    TESS_TRY(start(term, settings->seed, x, error));
+    TESS_TRY(tess_power_start(term, settings->seed, x, error));
     TESS_TRY(tess_vectors_dot(&term->images, x, x, &square, error));
     TESS_TRY(scale(term, x, 1 / sqrt(square), error));
     while (result->iterations < settings->iterations) {

@@ -20,5 +20,8 @@ typedef struct tess_power_result {
 /* `vectors`: memory for two images; overwritten. */
 tess_status tess_power(const tess_data_term *term, const tess_power_settings *settings,
                        void *const vectors[2], tess_power_result *result, tess_error *error) TESS_MUST_CHECK;
+/* Fills an image with random numbers of mean 0 and deviation 1, the same for any number of ranks. */
+tess_status tess_power_start(const tess_data_term *term, uint64_t seed, void *image,
+                             tess_error *error) TESS_MUST_CHECK;
 
 #endif

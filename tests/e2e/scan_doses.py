@@ -73,6 +73,20 @@ bench.check(psnr(image, truth) > 26, f"noise of a tenth of the largest: {psnr(im
 record, _ = solve(plain, "--sigma", "0.07", "--iterations", 1)
 bench.check(record["reconstruct"].get("sigma") == 0.07, "a given sigma remains")
 
+# --- a ray without a count has half a count, whatever the dose ------------------------------------------------------
+
+dense = 5 / clean.max()
+counts = random.poisson(200 * np.exp(-dense * clean))
+_, right = solve({**plain, "measurement": save("y.npy", -np.log(np.maximum(counts, 0.5) / 200).astype(np.float32))})
+for what, array, more, unit in (("16 bits", counts.astype(np.uint16), {"flat": 200}, 1), ("whole floats", counts.astype(np.float32), {"flat": 200}, 1),
+                                ("shares of the light", (counts / 200).astype(np.float32), {"flat": 1}, 0.005)):
+    record, image = solve({**plain, "measurement": save("counts.npy", array), **more})
+    own = record["reconstruct"]
+    bench.check(psnr(image, dense * truth) > psnr(right, dense * truth) - 0.1 and own.get("starved", 0) == (counts == 0).sum() > 20 and abs(own.get("count_unit", 0) - unit) < 1e-6,
+                f"{what}: {psnr(image, dense * truth):.2f} of {psnr(right, dense * truth):.2f} dB, {own.get('starved')} starved")
+record, _ = solve({**plain, "measurement": save("counts.npy", np.exp(-dense * clean).astype(np.float32)), "flat": 1}, "--iterations", 1)
+bench.check("count_unit" not in record["reconstruct"], f"floats that are no counts have no unit: {record['reconstruct'].get('count_unit')}")
+
 # --- the truth changes nothing --------------------------------------------------------------------------------------
 
 save("y.npy", (clean + 0.03 * clean.max() * random.normal(size=clean.shape)).astype(np.float32))

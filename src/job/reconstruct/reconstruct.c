@@ -15,6 +15,8 @@
 #include "job/reconstruct/reconstruct_impl.h"
 #include "job/reconstruct/scan/rings.h"
 
+static const double MANY_STARVED = 0.001; /* share of the rays without a count that is worth a note */
+
 /* Matter outside of a volume; for images problem.c says it. */
 static void warn_outside(const tess_problem *p, const tess_common *common)
 {
@@ -80,6 +82,21 @@ static void warn_truncated(const tess_problem *p, const tess_common *common)
                   p->measurement, 100 * p->edge, (long long)(p->columns + tess_ceil_div(p->columns, 4)));
 }
 
+/* Rays without a count: what they are given is a guess. */
+static void warn_starved(const tess_problem *p, const tess_common *common)
+{
+    const double share = tess_problem_starved_share(p);
+    char given[64] = "1/10,000 of the light";
+    if (p->count_unit > 0 && !p->dark && p->dark_value == 0)
+        snprintf(given, sizeof given, "half a count (%.4g)", 0.5 * p->count_unit);
+    else if (p->count_unit > 0)
+        snprintf(given, sizeof given, "1/10,000 of the light, at least half a count");
+    if (p->starved > 0)
+        tess_note(common, share > MANY_STARVED ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: %.2g %% of the rays have no count; they are taken to have %s", p->measurement,
+                  100 * share, given);
+}
+
 /* Fills truth and measurements. A truth from a file is read when the range is known, because it is scaled to it. */
 static tess_status fill(tess_reconstruct_job *job, tess_error *error)
 {
@@ -95,6 +112,7 @@ static tess_status fill(tess_reconstruct_job *job, tess_error *error)
         status = tess_stop_check(&job->engine.stop, error);
     TESS_TRY(tess_share_agree(p->share, status, error));
     warn_truncated(p, common);
+    warn_starved(p, common);
     TESS_TRY(tess_problem_find_range(p, &job->recipe, w, common, error));
     if (w->host.truth && !p->synthetic)
         TESS_TRY(tess_problem_truth(p, w, error));

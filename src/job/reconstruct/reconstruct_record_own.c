@@ -102,6 +102,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "zingers", p->zinger_count);
     if (ran && about->outcome->rings > 0)
         tess_json_set_double(own, "rings", about->outcome->rings * tess_problem_measured_unit(p));
+    if (ran && about->outcome->settled > 0)
+        tess_json_set_double(own, "settled", about->outcome->settled * p->unit);
     if (p->lost_count) {
         tess_json *lost = tess_json_array();
         for (int64_t i = 0; i < p->lost_count; i++)
@@ -110,9 +112,9 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     }
     if (p->counts && ran) {
         tess_json_set_int(own, "starved", p->starved);
-        tess_json_set_double(own, "starved_share",
-                             (double)p->starved /
-                                 ((double)p->count * (double)(p->file_rows * p->file_columns)));
+        tess_json_set_double(own, "starved_share", tess_problem_starved_share(p));
+        if (p->count_unit > 0)
+            tess_json_set_double(own, "count_unit", p->count_unit);
     }
     tess_json_set_string(own, "range_from", ranges[p->range_from]);
     if (p->range_from == TESS_RANGE_FROM_DATA && !ran)

@@ -28,12 +28,13 @@ typedef struct tess_recipe {
     bool fixed_sigma;   /* given, or published: it does not follow the noise */
     tess_filter filter; /* of a filtered start; set when the noise is known (run/noise.h) */
     tess_noise_from noise_from;
-    int64_t inner;        /* steps of conjugate gradients that replace a gradient step */
-    double step;          /* 0: from the norm */
-    bool absolute_power;  /* the power method stops at an absolute change, as deepinv's does */
-    bool peak_normalised; /* the start is scaled to the truth's peak */
-    bool saturating_psnr; /* PSNR with 1e-8 added to the error */
-    bool volume;          /* the prior is a 3-D network; otherwise volumes are denoised slice by slice */
+    double noise_of_pixels; /* an estimate without what is added for noise that is not white */
+    int64_t inner;          /* steps of conjugate gradients that replace a gradient step */
+    double step;            /* 0: from the norm */
+    bool absolute_power;    /* the power method stops at an absolute change, as deepinv's does */
+    bool peak_normalised;   /* the start is scaled to the truth's peak */
+    bool saturating_psnr;   /* PSNR with 1e-8 added to the error */
+    bool volume;            /* the prior is a 3-D network; otherwise volumes are denoised slice by slice */
     tess_inflation inflation;
 } tess_recipe;
 

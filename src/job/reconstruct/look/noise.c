@@ -114,9 +114,9 @@ static tess_status level_of(const tess_problem *p, tess_workspace *w, int64_t i,
     return TESS_OK;
 }
 
-/* The level of one blur; negative if there is no estimate. */
+/* The level of one blur; negative if there is no estimate. `rise`: the largest ratio of a level to that of the pixels. */
 static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
-                            const tess_noise_shape *shape, void *memory, double *level,
+                            const tess_noise_shape *shape, void *memory, double *level, double *rise,
                             tess_noise_confidence *confidence, tess_error *error)
 {
     const tess_noise_shape half = smaller(shape, 2);
@@ -125,6 +125,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
     TESS_TRY(level_of(p, w, i, shape, 1, memory, level, &sure, error));
     if (*level < 0)
         return TESS_OK;
+    const double pixels = fmax(*level, LEAST_NOISE * p->high);
     if (sure == TESS_NOISE_ROUGH && tess_noise_bytes(&half) > 0) {
         TESS_TRY(level_of(p, w, i, shape, 2, memory, &coarse, &again, error));
         const double risen = coarse * fmin(sqrt(coarse / fmax(*level, 1e-30)), MOST_RISE);
@@ -132,13 +133,14 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
             *level = risen;
     }
     *level = fmax(*level, LEAST_NOISE * p->high);
+    *rise = fmax(*rise, *level / pixels);
     *confidence = sure < *confidence ? sure : *confidence;
     return TESS_OK;
 }
 
 /* Sets the noise from the levels of all blurs, and weights if they differ. */
 static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace *w, const tess_common *common,
-                     bool constant, double *levels, tess_noise_confidence confidence)
+                     bool constant, double *levels, double rise, tess_noise_confidence confidence)
 {
     double sum = 0, least = INFINITY, largest = 0;
     int64_t known = 0;
@@ -153,6 +155,7 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
                rough = confidence == TESS_NOISE_ROUGH;
     recipe->noise = differ ? least : sqrt(sum / (double)known);
     recipe->noise_from = TESS_NOISE_FROM_DATA;
+    recipe->noise_of_pixels = recipe->noise / rise;
     for (int64_t i = 0; differ && i < p->count; i++)
         levels[i] = levels[i] > 0 ? least / levels[i] : least / largest;
     if (differ)
@@ -179,16 +182,17 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
     void *memory = tess_small_alloc(bytes, 1);
     double *levels = tess_small_alloc((size_t)p->count, sizeof *levels);
     tess_noise_confidence confidence = TESS_NOISE_SURE;
+    double rise = 1;
     tess_status status =
         memory && levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
     status = tess_share_agree(p->share, status, error);
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
         status = tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error);
         if (status == TESS_OK)
-            status = noise_of(p, w, i, &shape, memory, &levels[i], &confidence, error);
+            status = noise_of(p, w, i, &shape, memory, &levels[i], &rise, &confidence, error);
     }
     if (status == TESS_OK)
-        conclude(p, recipe, w, common, constant, levels, confidence);
+        conclude(p, recipe, w, common, constant, levels, rise, confidence);
     tess_small_free(memory);
     if (!p->weights)
         tess_small_free(levels);

@@ -9,15 +9,17 @@
 #include "job/reconstruct/scan/dead_pixels.h"
 #include "job/reconstruct/scan/zingers.h"
 
-enum { SAMPLED = 4096 };             /* pixels of which the median light is taken */
-static const double WEAK = 0.01;     /* of the median light of all pixels: less is a dead pixel */
-static const double LEAST = 1e-4;    /* share of the light assumed for a ray where nothing was counted */
+enum { SAMPLED = 4096 };          /* pixels of which the median light is taken */
+static const double WEAK = 0.01;  /* of the median light of all pixels: less is a dead pixel */
+static const double LEAST = 1e-4; /* share of the light of a ray without a count, if one count is unknown */
 static const double MOST_DEAD = 0.1; /* of the pixels of a flat field; more is a wrong file */
 
 typedef struct fields {
     tess_block block; /* flat, then dark */
     float *flat, *dark;
-    double least;    /* light of a pixel that works: a dead one has what its noise leaves above "dark" */
+    double least; /* light of a pixel that works: a dead one has what its noise leaves above "dark" */
+    /* What a ray without a count is given, at least: half a count, and this share of the light. */
+    double half_count, least_share;
     int64_t samples; /* of a view, as far as it is read */
 } fields;
 
@@ -107,12 +109,21 @@ static tess_status read_fields(const tess_problem *p, int64_t full_rows, float *
             "the views first",
             (long long)dead, (long long)f->samples);
     f->least = WEAK * median_light(f);
+    /* Above "dark" the noise of that decides, not one count. */
+    f->half_count = 0.5 * p->count_unit;
+    f->least_share = p->count_unit > 0 && !p->dark && p->dark_value == 0 ? 0 : LEAST;
     return TESS_OK;
 }
 
 size_t tess_problem_field_bytes(const tess_problem *p)
 {
     return p->counts ? 2 * (size_t)(p->file_rows * p->file_columns) * sizeof(float) : 0;
+}
+
+/* The least share of a pixel's light. */
+static double least_share(const fields *f, double light)
+{
+    return fmin(fmax(f->half_count / light, f->least_share), 1);
 }
 
 /* NaN where "flat" is hardly above "dark", which is a dead pixel. */
@@ -122,19 +133,21 @@ static void to_integrals(const fields *f, float *values)
         const double light = (double)f->flat[i] - (double)f->dark[i];
         if (!isfinite(values[i]))
             continue;
-        values[i] = light > f->least && isfinite(light)
-                        ? (float)-log(fmax(((double)values[i] - (double)f->dark[i]) / light, LEAST))
-                        : NAN;
+        values[i] =
+            light > f->least && isfinite(light)
+                ? (float)-log(fmax(((double)values[i] - (double)f->dark[i]) / light, least_share(f, light)))
+                : NAN;
     }
 }
 
 /* Dead pixels do not count: they were filled. */
 static int64_t count_starved(const fields *f, const float *values)
 {
-    const float bound = (float)-log(LEAST);
     int64_t starved = 0;
-    for (int64_t i = 0; i < f->samples; i++)
-        starved += values[i] >= bound;
+    for (int64_t i = 0; i < f->samples; i++) {
+        const double light = (double)f->flat[i] - (double)f->dark[i];
+        starved += light > f->least && values[i] >= (float)-log(least_share(f, light));
+    }
     return starved;
 }
 

@@ -301,6 +301,11 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
     return read_file(&file, error);
 }
 
+double tess_problem_starved_share(const tess_problem *p)
+{
+    return (double)p->starved / ((double)p->count * (double)(p->file_rows * p->file_columns));
+}
+
 bool tess_problem_truncated(const tess_problem *p)
 {
     static const double MOST = 0.05; /* of the largest mean; as for the search of the axis */

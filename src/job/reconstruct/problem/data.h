@@ -16,6 +16,8 @@ size_t tess_problem_resize_bytes(const tess_problem *problem);
 tess_status tess_problem_add_noise(const tess_problem *problem, tess_workspace *workspace, void *measurement,
                                    double level, uint64_t seed, tess_error *error) TESS_MUST_CHECK;
 
+/* The share of the rays that have no count. */
+double tess_problem_starved_share(const tess_problem *problem);
 /* Whether the outer columns of a sinogram, which was read, say that the object is wider than the detector. */
 bool tess_problem_truncated(const tess_problem *problem);
 /* Whether more is computed than is shown. */

@@ -97,5 +97,5 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
         }
     held += tess_block_granted(tess_problem_field_bytes(p));
     p->held = held > p->held ? held : p->held;
-    return TESS_OK;
+    return tess_problem_find_count_unit(p, is, error);
 }

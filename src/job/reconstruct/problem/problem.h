@@ -85,6 +85,7 @@ typedef struct tess_problem {
     bool counts;          /* measurements are counts, not line integrals */
     char *flat, *dark;    /* files of counts; owned; NULL: use the numbers */
     double flat_value, dark_value;
+    double count_unit; /* value of one count in the file; 0: unknown */
     int64_t dead_count;
     tess_dead_pixel *dead; /* owned; NULL: none */
     int64_t zinger_count;

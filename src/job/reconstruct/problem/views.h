@@ -38,6 +38,9 @@ tess_status tess_problem_look_at_views(tess_problem *problem, tess_views_info *i
                                        tess_error *error) TESS_MUST_CHECK;
 tess_status tess_problem_read_counts(const char *path, const tess_json *json, tess_problem *problem,
                                      const tess_views_info *info, tess_error *error) TESS_MUST_CHECK;
+/* Finds the value of one count: 1 for whole numbers; for other floats, if the first views show it. */
+tess_status tess_problem_find_count_unit(tess_problem *problem, const tess_views_info *info,
+                                         tess_error *error) TESS_MUST_CHECK;
 /* Calls `fn` with each view of a problem, as line integrals in the units of the file; missing and infinite values are
  * counted, and refused at the end. `values` has room for one view; `fn` may change it. */
 typedef tess_status (*tess_view_fn)(void *user, int64_t view, float *values, tess_error *error);

@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "base/trace.h"
 #include "job/reconstruct/run/begin.h"
+#include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/rings.h"
 
 /* Weight of the measurements' noise against the prior's; the usual choice in half-quadratic splitting. */
@@ -180,6 +181,8 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
     TESS_TRY(iterate(&r, s->recipe, error));
     if (r.found)
         TESS_TRY(solve_without_rings(&r, error));
+    TESS_TRY(tess_share_agree(w->op->share,
+                              tess_reconstruct_settle(s->judge, s->recipe, &outcome->settled, error), error));
     tess_prior_close(s->prior);
     tess_engine_unload(w->engine);
     return tess_judge_image(s->judge, w->vectors[0], &outcome->psnr, &outcome->ssim, error);

@@ -18,6 +18,8 @@ typedef struct tess_outcome {
     double psnr, ssim;          /* NaN: not known */
     double seconds;             /* of the start and the iterations */
     double rings;               /* rings.h: root mean square of what was subtracted; 0: nothing */
+    double
+        settled; /* settle.h: the network's own error, for which the data made up at the end; 0: for none */
     bool interrupted;
 } tess_outcome;
 
