@@ -14,7 +14,7 @@ side = 160
 def colours():
     """Flat squares to estimate the noise from, which the colours share, and small ones of full contrast with edges at different places in the three colours."""
     x = np.mgrid[0:side, 0:side][1] / side
-    image = np.stack([0.3 + 0.2 * x + 0.05 * c for c in range(3)], -1) + 0.25 * random.random((side // 16, side // 16, 1)).repeat(16, 0).repeat(16, 1)
+    image = np.stack([0.3 + 0.2 * x + 0.05 * c for c in range(3)], -1) + 0.4 * random.random((side // 16, side // 16, 1)).repeat(16, 0).repeat(16, 1)
     edges = random.random((side // 3 + 2, side // 3 + 2, 3)).repeat(3, 0).repeat(3, 1)
     for c in range(3):
         image[side - 48:, :, c] += edges[c:c + 48, c:c + side, c] - 0.5
@@ -23,7 +23,7 @@ def colours():
 
 def smooth():
     y, x = np.mgrid[0:side, 0:side] / side
-    return np.stack([0.5 + 0.3 * np.sin(3 * x + c) * np.cos(2 * y) for c in range(3)], -1)
+    return np.stack([0.5 + 0.3 * np.sin(3 * x + 0.3 * c) * np.cos(2 * y) for c in range(3)], -1)
 
 
 def psnr(a, b):
