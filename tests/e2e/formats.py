@@ -109,6 +109,13 @@ bench.path("frames.png").write_bytes(data[:33] + png_chunk(b"acTL", struct.pack(
 entry, said = denoise(bench.path("frames.png"), bench.path("frame.png"), "--sigma", "0.02")
 bench.check("frames 2 to 3" in entry.get("lost", "") and "frames 2 to 3" in said, f"only the first frame of an animation is written: {entry}, {said}")
 
+frame = "{}000000000000070000050000000000{}5650384c11000000{}"
+frames = [frame.format("414e4d462a000000", "02", "2f0740010007508f7ad4a3ff8188e87f0000"), frame.format("414e4d462a000000", "00", "2f074001000750a31ad5a8ff8188e87f0000")]
+bench.path("frames.webp").write_bytes(bytes.fromhex("524946468800000057454250565038580a00000002000000070000050000414e494d06000000000000000000") + b"".join(map(bytes.fromhex, frames)))
+run = bench.run("denoise", bench.path("frames.webp"), bench.path("frame.png"), "--sigma", "0.02")
+bench.check_refused(run, 1, "frames.webp", "is an animation", "webpmux")
+bench.check("damaged" not in run.err, f"and is not called damaged: {run.err}")
+
 # --- folders of formats that are only read, and results that are empty ------------------------------------------------
 
 folder, made = bench.path("folder"), bench.path("made")
