@@ -134,5 +134,10 @@ done = [entry["name"] for entry in run.record["denoise"]["files"] if not entry.g
 bench.check(done == ["a.png"] and (made / "a.png").stat().st_size > 0, f"an empty file is no result: {done}")
 run = bench.run("denoise", folder, made, "--memory", "300M", "--skip-existing")
 bench.check(run.status == 0 and run.out.split() == "skipped 4 file(s) whose output is there".split(), f"with nothing to do no figures are printed: {run.out!r}")
+(made / "a.png").unlink()
+(made / "a.png").mkdir()
+run = bench.run("denoise", folder, made, "--memory", "300M", "--json", "-", "--skip-existing", "--quiet")
+failed = [entry["name"] for entry in run.record["denoise"]["files"] if entry.get("error")]
+bench.check(run.status == 1 and failed == ["a.png"], f"nor is a folder, which is an error: {failed}, {run.err}")
 
 bench.finish()
