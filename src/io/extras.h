@@ -53,8 +53,9 @@ typedef struct tess_extras {
     double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
     int note_count;
-    uint32_t frames;         /* of an animation, of which only the first is read; else 0 */
-    tess_behind behind;      /* a JPEG's image; never written */
+    unsigned unheld;    /* of what a file says: what this target would hold wrongly (tess_write_format) */
+    uint32_t frames;    /* of an animation, of which only the first is read; else 0 */
+    tess_behind behind; /* a JPEG's image; never written */
     uint64_t layers, imagej; /* bytes of a TIFF's data for these programs (tiff_private.c); never written */
     double density[2];       /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;

@@ -47,6 +47,9 @@ typedef struct tess_write_format {
     bool (*holds_exif)(const char *target, const tess_extras *extras);
     /* The bits of tess_image_info.says that this target can hold; NULL: none. */
     unsigned (*holds)(const char *target, const tess_image_info *info);
+    /* Those of them that it would hold wrongly for this file, so that they are left out; NULL: none. `like` is as in
+     * tess_create. */
+    unsigned (*unheld)(const char *target, void *like, const tess_image_info *info);
     /* Checks whether the format can hold such an image; called before anything is created. */
     tess_status (*accepts)(const char *target, const tess_image_info *info, tess_error *error);
     /* True when three channels mean red, green and blue in this target, so that others must be put in this order. */

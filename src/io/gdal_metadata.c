@@ -165,7 +165,7 @@ static void copy_meaning(GDALRasterBandH from, GDALRasterBandH to, const tess_im
 
 /* GDAL shows the wavelength of an ENVI band as part of its name, "red (650 Nanometers)". If it were written
  * like that, with the wavelength in the header too, the name would grow with each copy. */
-static void copy_name(GDALRasterBandH from, GDALRasterBandH to, bool envi)
+static void copy_name(GDALRasterBandH from, GDALRasterBandH to, bool envi, GDALDatasetH to_file)
 {
     const char *shown = tess_gdal.GDALGetDescription(from),
                *wavelength = tess_gdal.GDALGetMetadataItem(from, "wavelength", NULL),
@@ -179,6 +179,8 @@ static void copy_name(GDALRasterBandH from, GDALRasterBandH to, bool envi)
     while (envi && wavelength && ends < sizeof tail && length > ends &&
            strcmp(name + length - ends, tail) == 0)
         name[length -= ends] = '\0';
+    for (char *mark = name; is_of(to_file, "ENVI") && (mark = strpbrk(mark, TESS_GDAL_MARKS)); mark++)
+        *mark = *mark == ',' ? ';' : *mark == '{' ? '(' : *mark == '}' ? ')' : ' ';
     tess_gdal.GDALSetDescription(to, name);
 }
 
@@ -191,7 +193,7 @@ static void copy_bands(GDALDatasetH like, GDALDatasetH to, const tess_image_info
         const double nodata = tess_gdal.GDALGetRasterNoDataValue(from, &valid);
         if (valid)
             tess_gdal.GDALSetRasterNoDataValue(band, tess_gdal_written_nodata(info, nodata));
-        copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"));
+        copy_name(from, band, is_of(like, "ENVI") && is_of(to, "ENVI"), to);
         copy_meaning(from, band, info);
         if (is_tiff(to))
             copy_tags(from, band, NULL);
@@ -222,10 +224,11 @@ static void mark_alpha(GDALDatasetH to, const tess_image_info *info)
 }
 
 /* For values that `like` does not have, such as scores of its pixels. */
-static void copy_place(GDALDatasetH like, GDALDatasetH to)
+static void copy_place(GDALDatasetH like, GDALDatasetH to, unsigned unheld)
 {
     const char *point = tess_gdal.GDALGetMetadataItem(like, "AREA_OR_POINT", NULL);
-    tess_gdal_copy_georeference(like, to);
+    if (!(unheld & TESS_SAYS_TRANSFORM))
+        tess_gdal_copy_georeference(like, to);
     copy_rational(like, to);
     if (point)
         tess_gdal.GDALSetMetadataItem(to, "AREA_OR_POINT", point, NULL);
@@ -237,15 +240,16 @@ void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_imag
     for (int b = 1; info->only_place && info->has_nodata && b <= info->channels; b++)
         tess_gdal.GDALSetRasterNoDataValue(tess_gdal.GDALGetRasterBand(to, b), info->nodata);
     if (like && info->only_place) {
-        copy_place(like, to);
+        copy_place(like, to, extras->unheld);
     } else if (like) {
-        tess_gdal_copy_georeference(like, to);
+        if (!(extras->unheld & TESS_SAYS_TRANSFORM))
+            tess_gdal_copy_georeference(like, to);
         copy_items(like, to, driver, !extras->known);
         if (tess_gdal.GDALGetRasterCount(like) == info->channels) {
             copy_bands(like, to, info);
             copy_colours(like, to, info);
         }
-    } else if (info->says & TESS_SAYS_TRANSFORM) {
+    } else if (info->says & TESS_SAYS_TRANSFORM & ~extras->unheld) {
         double transform[6];
         memcpy(transform, info->transform, sizeof transform);
         tess_gdal.GDALSetGeoTransform(to, transform);

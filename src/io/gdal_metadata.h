@@ -4,6 +4,9 @@
 
 #include "io/gdal_api.h"
 
+/* What an ENVI header has no place for in the name of a band. */
+#define TESS_GDAL_MARKS ",{}\r\n"
+
 /* The PHOTOMETRIC option of a TIFF: from the colours of `like`, or from the number of channels when `like` is
  * NULL. */
 const char *tess_gdal_photometric(GDALDatasetH like, const tess_image_info *info, const tess_extras *extras);
@@ -21,6 +24,8 @@ void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info);
 /* `like` may be NULL; alpha is marked in any case. Items that the driver cannot hold are silently left out. */
 void tess_gdal_copy_metadata(GDALDatasetH like, GDALDatasetH to, const tess_image_info *info,
                              const char *driver, const tess_extras *extras);
+/* What an ENVI header would hold wrongly of this raster: tess_write_format. */
+unsigned tess_gdal_unheld(const char *target, void *like, const tess_image_info *info);
 /* The transform and the projection, or the control points. */
 void tess_gdal_copy_georeference(GDALDatasetH like, GDALDatasetH to);
 /* Sets the extras of a TIFF. Returns false without memory. */

@@ -158,6 +158,19 @@ static unsigned bmp_header(const char *path)
     return whole && memcmp(head, "BM", 2) == 0 ? head[14] | (unsigned)head[15] << 8 : 0;
 }
 
+/* The header of an extended WebP has a flag for animations, whose frames GDAL does not find. */
+static bool is_animated_webp(const char *path)
+{
+    enum { FLAGS = 20, ANIMATION = 2 };
+    unsigned char head[FLAGS + 1] = {0};
+    FILE *file = fopen(path, "rb");
+    const bool whole = file && fread(head, 1, sizeof head, file) == sizeof head;
+    if (file)
+        fclose(file);
+    return whole && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBPVP8X", 8) == 0 &&
+           head[FLAGS] & ANIMATION;
+}
+
 tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, tess_error *error)
 {
     static const char *const tiff[] = {"GTiff", NULL};
@@ -166,6 +179,11 @@ tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, t
     *out = NULL;
     TESS_TRY(check_file(path, error));
     TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
+    if (is_animated_webp(path))
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "is an animation, which GDAL cannot read; take one frame of it (webpmux -get frame 1 "
+            "IN -o OUT.webp)");
     tess_gdal.CPLErrorReset();
     if (page)
         snprintf(prefix, sizeof prefix, "GTIFF_DIR:off:%llu:", (unsigned long long)page);

@@ -244,6 +244,7 @@ const tess_write_format tess_write_gdal = {
     .like_format = &tess_read_gdal,
     .holds_exif = tess_gdal_holds_exif,
     .holds = tess_gdal_holds,
+    .unheld = tess_gdal_unheld,
     .accepts = tess_gdal_accepts,
     .only_rgb = tess_gdal_only_rgb,
     .held_bytes = tess_gdal_held_bytes,

@@ -19,6 +19,7 @@ static const struct {
              {TESS_SAYS_SCALES, "scales and offsets of the .aux.xml file"},
              {TESS_SAYS_UNIT, "unit"},
              {TESS_SAYS_NAMES, "band names"},
+             {TESS_SAYS_MARKS, "commas and braces of band names (; and parentheses are written)"},
              {TESS_SAYS_CATEGORIES, "category names"},
              {TESS_SAYS_TAGS, "tags"},
              {TESS_SAYS_SATELLITE, "satellite metadata of its side file (domains IMD, IMAGERY)"},
@@ -34,7 +35,7 @@ static const struct {
 /* What the file says, and what its extras say. */
 static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
 {
-    unsigned says = info->says;
+    unsigned says = info->says | (extras->unheld & TESS_SAYS_MARKS);
     for (int i = 0; i < extras->note_count; i++) {
         const char *kind = extras->notes[i].kind;
         says |= strcmp(kind, "\xed") == 0 ? TESS_SAYS_IPTC : strlen(kind) == 4 ? TESS_SAYS_TEXTS : 0;
@@ -71,7 +72,7 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
         tess_suffix_is(target, ".jpg") || tess_suffix_is(target, ".jpeg") || tess_suffix_is(target, ".jfif");
     const unsigned held = (format->holds ? format->holds(target, info) : 0) | (jpeg ? 0 : TESS_SAYS_CHROMA) |
                           (exif && tess_extras_icc_fits(extras, info) ? TESS_SAYS_PROFILE : 0),
-                   lost = said_by(info, extras) & ~held;
+                   lost = said_by(info, extras) & (~held | extras->unheld);
     const int orientation = tess_extras_orientation(extras);
     char words[128] = "";
     if (orientation != 1 && !exif)

@@ -175,7 +175,7 @@ static tess_status open_writer(tess_memory *memory, const char *path, const tess
     if (!temp)
         status =
             tess_temp_create(target, &writer->temp, error); /* fails here if the folder is not writable */
-    if (status == TESS_OK && like && !info->only_place && !temp)
+    if (status == TESS_OK && like && !temp)
         status = tess_writer_take_extras(writer, like, error);
     if (status == TESS_OK && like && !info->only_place)
         status = take_order(writer, like, error);

@@ -19,7 +19,15 @@ static tess_status describe_colours(tess_writer *writer, const tess_reader *like
 
 tess_status tess_writer_take_extras(tess_writer *writer, const tess_reader *like, tess_error *error)
 {
-    TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
+    const tess_write_format *format = writer->format;
+    const bool place = writer->info.only_place;
+    if (!place)
+        TESS_TRY(tess_extras_load(like->path, &writer->extras, error));
+    if (format->unheld)
+        writer->extras.unheld = format->unheld(
+            writer->target, like->format == format->like_format ? like->state : NULL, &writer->info);
+    if (place)
+        return TESS_OK;
     TESS_TRY(describe_colours(writer, like, error));
     tess_lost_name(writer->format, writer->target, &writer->info, &writer->extras, writer->lost,
                    sizeof writer->lost);

@@ -128,6 +128,28 @@ static void look_for_disagreement(tess_noise_part *parts, int used, tess_noise_l
         level->sigma = level->read = sigma;
 }
 
+/* Speckle of radar and ultrasound is in proportion to the brightness. A line through its variances, which grow with the
+ * square, is too low where the image is bright. Whether that law fits clearly better than the one that was found. */
+static bool is_speckle(const tess_noise_part *parts, int count, const tess_noise_level *level)
+{
+    static const double clearly = 6;
+    double found = 0, best = INFINITY;
+    for (int i = 0; i < count; i++) {
+        const double sigma = tess_noise_at(level, parts[i].mean);
+        found += tess_noise_cost(&parts[i], fmax(sigma * sigma, 1e-3 * parts[i].variance));
+        if (!(parts[i].mean > 0))
+            return false;
+    }
+    for (int k = 0; k < count && count >= NEEDED; k++) {
+        const double ratio = parts[k].variance / (parts[k].mean * parts[k].mean);
+        double cost = 0;
+        for (int i = 0; i < count; i++)
+            cost += tess_noise_cost(&parts[i], ratio * parts[i].mean * parts[i].mean);
+        best = fmin(best, cost);
+    }
+    return best < found - clearly;
+}
+
 static void set_photons(const tess_noise *noise, int channel, const tess_noise_photons *photons,
                         tess_noise_level *level)
 {
@@ -169,13 +191,15 @@ static void find_plain(const tess_noise *noise, int channel, const tess_noise_cl
         tess_noise_try_photons(least, clip, sketch->parts, sketch->count, &fit);
     if (photons.found) {
         set_photons(noise, channel, &photons, level);
+        level->uneven = is_speckle(far, used, level);
         return;
     }
     if (used == 0)
         return;
     if (tess_noise_set_line(&fit, far, used, least, level)) {
         level->sigma = sqrt(tess_noise_mean_variance(noise, channel, level));
-        level->uneven = 2 * count_calm(far, used) < used; /* texture may have made the slope */
+        level->uneven = 2 * count_calm(far, used) < used || /* texture may have made the slope */
+                        is_speckle(far, used, level);
         return;
     }
     look_for_disagreement(far, used, level);

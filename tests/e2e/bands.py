@@ -180,6 +180,28 @@ def check_raster(bench, gray):
     bench.check(len(lost) == 1 and lost[0].endswith("cannot hold the rational polynomials (RPC)"), f"rational polynomials are no control points: {lost}")
     lost = notes(bench, bench.path("rpc.tif"), bench.path("rpc-out.tif"), "--model", gray)
     bench.check(not lost and gdal.Open(str(bench.path("rpc-out.tif"))).GetMetadata("RPC"), "a TIFF has a place for them")
+    check_envi_position(bench, gray, gdal, osr)
+
+
+def check_envi_position(bench, gray, gdal, osr):
+    """A position that the header cannot hold is left out, with a note, and never a false one."""
+    turned = (5e5, 9.397, 3.42, 4e6, 3.42, -9.397)
+    for name, code, transform in (("plain", 2056, (5e5, 10, 0, 4e6, 0, -10)), ("turned, UTM", 32611, turned), ("turned, Swiss", 2056, turned),
+                                  ("south up", 3857, (5e5, 10, 0, 4e6, 0, 10)), ("sheared", 32611, (5e5, 10, 2, 4e6, 0, -10)), ("sheared", None, (5e5, 10, 2, 4e6, 0, -10))):
+        made = gdal.GetDriverByName("GTiff").Create(str(bench.path("place.tif")), W, H, 1, gdal.GDT_Byte)
+        made.GetRasterBand(1).WriteArray(to_integers(picture(H, W, 1), np.uint8).reshape(H, W))
+        place = osr.SpatialReference()
+        if code:
+            place.ImportFromEPSG(code)
+            made.SetSpatialRef(place)
+        made.SetGeoTransform(transform)
+        made = None
+        lost = notes(bench, bench.path("place.tif"), bench.path("place.img"), "--model", gray)
+        result = gdal.Open(str(bench.path("place.img")))
+        found = result.GetGeoTransform(can_return_null=True)
+        right = found is not None and np.allclose(found, transform, atol=1e-6)
+        bench.check(right != bool(lost) and (right or (found is None and result.GetSpatialRef() is None and "georeference" in lost[0])), f"{name}: {found} {lost}")
+        bench.check(right or "plain" != name, "a plain position is held")
 
 
 def check_tags(bench, gray):
@@ -215,6 +237,11 @@ def check_envi(bench, gray):
     bench.path("e4.hdr").write_text(bench.path("e1.hdr").read_text() + "sensor type = Unknown\n")
     lost = notes(bench, bench.path("e4.img"), bench.path("e4.tif"), "--model", gray)
     bench.check(len(lost) == 1 and "fields of the ENVI header" in lost[0], f"but not other fields: {lost}")
+    items = "".join(f'<Item name="DESCRIPTION" sample="{i}" role="description">{name}</Item>' for i, name in enumerate(("Blue, 450 nm", "Red {650}")))
+    write_tiff(bench.path("names.tif"), image.astype(np.float32), 1, (0,), items=items)
+    lost = notes(bench, bench.path("names.tif"), bench.path("names.img"), "--model", gray)
+    text = re.sub(r"\s+", " ", bench.path("names.hdr").read_text())
+    bench.check("band names = { Blue; 450 nm, Red (650)}" in text and len(lost) == 1 and "commas and braces" in lost[0], f"names stay at their bands: {lost} {text}")
     text = re.sub(r"\s+", " ", bench.path("e3.hdr").read_text())
     bench.check("description = { a scene}" in text, f"the description stays: {text}")
     bench.check("band names = { red one, Band 2}" in text and "wavelength = {650, 550}" in text, f"names and wavelengths stay as they are: {text}")

@@ -109,6 +109,13 @@ bench.path("frames.png").write_bytes(data[:33] + png_chunk(b"acTL", struct.pack(
 entry, said = denoise(bench.path("frames.png"), bench.path("frame.png"), "--sigma", "0.02")
 bench.check("frames 2 to 3" in entry.get("lost", "") and "frames 2 to 3" in said, f"only the first frame of an animation is written: {entry}, {said}")
 
+frame = "{}000000000000070000050000000000{}5650384c11000000{}"
+frames = [frame.format("414e4d462a000000", "02", "2f0740010007508f7ad4a3ff8188e87f0000"), frame.format("414e4d462a000000", "00", "2f074001000750a31ad5a8ff8188e87f0000")]
+bench.path("frames.webp").write_bytes(bytes.fromhex("524946468800000057454250565038580a00000002000000070000050000414e494d06000000000000000000") + b"".join(map(bytes.fromhex, frames)))
+run = bench.run("denoise", bench.path("frames.webp"), bench.path("frame.png"), "--sigma", "0.02")
+bench.check_refused(run, 1, "frames.webp", "is an animation", "webpmux")
+bench.check("damaged" not in run.err, f"and is not called damaged: {run.err}")
+
 # --- folders of formats that are only read, and results that are empty ------------------------------------------------
 
 folder, made = bench.path("folder"), bench.path("made")
@@ -127,5 +134,10 @@ done = [entry["name"] for entry in run.record["denoise"]["files"] if not entry.g
 bench.check(done == ["a.png"] and (made / "a.png").stat().st_size > 0, f"an empty file is no result: {done}")
 run = bench.run("denoise", folder, made, "--memory", "300M", "--skip-existing")
 bench.check(run.status == 0 and run.out.split() == "skipped 4 file(s) whose output is there".split(), f"with nothing to do no figures are printed: {run.out!r}")
+(made / "a.png").unlink()
+(made / "a.png").mkdir()
+run = bench.run("denoise", folder, made, "--memory", "300M", "--json", "-", "--skip-existing", "--quiet")
+failed = [entry["name"] for entry in run.record["denoise"]["files"] if entry.get("error")]
+bench.check(run.status == 1 and failed == ["a.png"], f"nor is a folder, which is an error: {failed}, {run.err}")
 
 bench.finish()

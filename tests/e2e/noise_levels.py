@@ -55,6 +55,17 @@ white = np.float32(clean + 0.05 * random.standard_normal(clean.shape))
 _, entry, _ = denoise(white, "--range", "0,1")
 bench.check("gain" not in entry["noise"][0] and entry.get("levels") == "one", "white noise has one level")
 
+# Speckle, in proportion to the brightness, is no photon noise; its logarithm has one level.
+own, larger = np.random.default_rng(11), scene(256, 320)
+for looks in (4, 16):
+    speckle = larger * own.gamma(looks, 1 / looks, larger.shape)
+    _, entry, said = denoise(np.float32(1000 * speckle))
+    bench.check(entry["confidence"] == "rough" and "roughly" in said, f"speckle of {looks} looks: {entry['confidence']}, {said.strip()[:60]}")
+    _, entry, said = denoise(np.float32(10 * np.log10(speckle)))
+    bench.check(entry["confidence"] == "sure" and entry["levels"] == "one", f"and in decibels: {entry['confidence']}, {entry['levels']}")
+_, entry, said = denoise(np.float32(own.poisson(larger * 100) / 100), "--range", "0,1")
+bench.check(entry["confidence"] == "sure", f"photons are sure: {entry['confidence']}")
+
 # --- photographs as cameras write them: photons and read noise, encoded in sRGB in 8 bits: strongest in the dark ------
 
 photograph = np.stack([clean ** 1.5, 0.9 * clean, 1 - clean], -1)
@@ -86,7 +97,7 @@ bench.check("one level for all" in said and "drunet-gray-small" in said, f"a mod
 # Any number of bands: each has the level that it has alone. One without noise stays.
 levels = np.array([0.02 + 0.005 * (b % 9) for b in range(36)])
 levels[35] = 0
-bands = np.float32(clean[..., None] + levels * random.standard_normal((*clean.shape, 36)))
+bands = np.float32(clean[..., None] + levels * np.random.default_rng(12).standard_normal((*clean.shape, 36)))
 bands[..., 35] = 0.5
 results = []
 for environment in ({}, {"TESSERA_QUEUE": "1"}):

@@ -71,7 +71,8 @@ static char *truth_of(const tess_denoise_job *job, const char *relative, const c
 static bool has_result(const char *path)
 {
     struct stat facts;
-    return stat(path, &facts) == 0 && (facts.st_size > 0 || !S_ISREG(facts.st_mode));
+    return stat(path, &facts) == 0 && !S_ISDIR(facts.st_mode) &&
+           (facts.st_size > 0 || !S_ISREG(facts.st_mode));
 }
 
 /* The name in the output's folder. Formats that are only read get the suffix of one that is written as well; the whole
