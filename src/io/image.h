@@ -156,6 +156,9 @@ size_t tess_writer_held_bytes(const char *path, const tess_image_info *info);
 /* Checks whether such an image can be written under this name. Touches no file. */
 tess_status tess_writer_check(const char *path, const tess_image_info *info,
                               tess_error *error) TESS_MUST_CHECK;
+/* The deviation of the error that a JPEG makes in its brightness at low frequencies, in units of its samples; 0: no JPEG. */
+double tess_jpeg_quantisation(const char *path);
+
 /* True when the format shows its samples as colours, with the type's maximum as white: PNG, JPEG, BMP. */
 bool tess_writer_is_picture(const char *path);
 /* Checks that the folder exists and is writable, as far as possible without creating a file. */

@@ -6,7 +6,10 @@
  * are enough to predict it. */
 #include "io/jpeg_probe.h"
 
+#include <math.h>
+
 #include "base/checked.h"
+#include "io/image.h"
 
 typedef struct frame {
     bool progressive;
@@ -99,6 +102,48 @@ static bool probe(const char *path, frame *f, bool *holds_all)
     }
     fclose(file);
     return found;
+}
+
+/* Adds the steps of the table of the brightness, if this segment has it. In the order of the file the coefficients zigzag from
+ * low to high frequencies, of which the first 10 are those below half of the diagonal. */
+static void read_steps(FILE *file, int length, double *square)
+{
+    enum { COEFFICIENTS = 64, LOW = 10 };
+    for (int left = length; left > 0;) {
+        const int head = getc(file), wide = head >> 4;
+        double sum = 0;
+        left -= 1 + COEFFICIENTS * (wide ? 2 : 1);
+        if (head == EOF || left < 0)
+            return;
+        for (int i = 0; i < COEFFICIENTS; i++) {
+            const int step = wide ? two_bytes(file) : getc(file);
+            if (step < 0)
+                return;
+            sum += i < LOW ? (double)step * step / LOW : 0;
+        }
+        if ((head & 15) == 0)
+            *square = sum;
+    }
+}
+
+double tess_jpeg_quantisation(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    double square = 0;
+    if (!file)
+        return 0;
+    if (two_bytes(file) == 0xffd8) {
+        int length = 0, marker;
+        while ((marker = tess_jpeg_next_marker(file, &length)) != 0 && marker != 0xda) {
+            long after = ftell(file) + length;
+            if (marker == 0xdb)
+                read_steps(file, length, &square);
+            if (fseek(file, after, SEEK_SET) != 0)
+                break;
+        }
+    }
+    fclose(file);
+    return sqrt(square / 12);
 }
 
 size_t tess_jpeg_coefficients(const char *path)

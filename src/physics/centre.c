@@ -192,6 +192,13 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
             "\"centre\": opposite views are no mirror images of each other (they differ by %.0f %% "
             "at best); check the angles, or give the centre as a column",
             100 * sqrt(fmin(least, 1)));
+    /* At the end of the search it is no minimum: views may fit better where they overlap less. */
+    const int64_t last = 2 * (s->columns - 1);
+    if (best == 0 || best == last || mismatch(s, best - 1) > 1 || mismatch(s, best + 1) > 1)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": opposite views overlap too little; the axis may be outside of the detector: give "
+            "the centre as a column, which may be negative");
     *out = (tess_centre){0.5 * ((double)best + refine(s, best)), s->found};
     return TESS_OK;
 }

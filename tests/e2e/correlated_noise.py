@@ -42,4 +42,27 @@ for name, level, response in cases:
     bench.check(now > was + 0.5, f"noise {level}, {name}: {now:.2f} dB from {was:.2f}, noise taken as {taken:.4f}")
     if name == "white":
         bench.check(abs(taken / level - 1) < 0.15, "white noise is estimated as such")
+# The steps of a JPEG say what its error is; in a photograph little else does.
+try:
+    from osgeo import gdal
+    gdal.UseExceptions()
+except ImportError:
+    gdal = None
+    print("without GDAL's Python module (Debian: python3-gdal) JPEG files are left out")
+if gdal:
+    from pathlib import Path
+    scene = gdal.Open(str(Path(__file__).resolve().parents[2] / "docs/pictures/dog.png")).ReadAsArray()[:3, 40:180, 60:220] / 255
+    rows, columns = scene.shape[1] - 2 * REACH, scene.shape[2] - 2 * REACH
+    truth = scene[:, REACH:-REACH, REACH:-REACH]
+    blurred = sum(kernel[i, j] * scene[:, 2 * REACH - i:2 * REACH - i + rows, 2 * REACH - j:2 * REACH - j + columns] for i in side for j in side)
+    bench.path("p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.jpg"}))
+for quality in (75, 50, 25) if gdal else ():
+    memory = gdal.GetDriverByName("MEM").Create("", columns, rows, 3, gdal.GDT_Byte)
+    for c in range(3):
+        memory.GetRasterBand(c + 1).WriteArray(np.rint(255 * blurred[c].clip(0, 1)).astype("u1"))
+    gdal.GetDriverByName("JPEG").CreateCopy(str(bench.path("y.jpg")), memory, options=[f"QUALITY={quality}"])
+    was = psnr(gdal.Open(str(bench.path("y.jpg"))).ReadAsArray() / 255)
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("p.json"))
+    now = psnr(np.moveaxis(np.load(bench.path("out.npy")), 2, 0) / 255) if result.status == 0 else 0
+    bench.check(now > was + 0.3, f"JPEG of quality {quality}: {now:.2f} dB from {was:.2f}, {result.err[-90:]!r}")
 bench.finish()

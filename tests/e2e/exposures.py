@@ -51,5 +51,10 @@ for wrong in ([1, 0.9], [1, 0, 1], [1, -1, 1], 1, ["a", 1, 1]):
     bench.path("p.json").write_text(json.dumps({**plain, "gains": wrong}))
     result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("p.json"))
     bench.check(result.status != 0 and "gains" in result.err and "3 positive numbers" in result.err, f"{wrong} is refused: {result}")
+for value in (0, 0.3):
+    np.save(bench.path("y.npy"), np.concatenate([blurs[0], blurs[1] * 0 + value, blurs[2]]).astype("f4"))
+    bench.path("p.json").write_text(json.dumps(plain))
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("p.json"))
+    bench.check(result.status != 0 and "blur 1" in result.err and "lost" in result.err, f"a lost frame of {value} is refused: {result}")
 
 bench.finish()

@@ -71,6 +71,14 @@ bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise"
 own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
 bench.check(own and own["noise_from"] == "given" and abs(own["noise"] - 0.1) < 1e-9 and "noise_estimate" not in own, "a given noise is used")
 
+# --- a given range of another unit ------------------------------------------------------------------------------------
+
+save("y.npy", clean.astype(np.float32))
+high = float(truth.max())
+for given, words in (([0, 255], "small part"), ([0, 20], "small part"), ([0, 0.3 * high], "cut off"), ([0, high], ""), ([0, 3 * high], "")):
+    own, _, said = solve({**plain, "range": given}, "--iterations", 4)
+    bench.check(own is not None and (words in said and "leave it out" in said if words else "range" not in said), f"range {given} of an image up to {high:.2f}: {said!r}")
+
 # --- detector pixels that see nothing -------------------------------------------------------------------------------
 
 light = random.poisson(20000 * np.exp(-0.05 * clean)).astype(np.uint16)

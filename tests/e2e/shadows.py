@@ -69,16 +69,16 @@ for photons in (1000, 10000):
 VIEWS, ROWS, COLUMNS, NEAR, FAR, PITCH = 60, 48, 56, 150, 75, 1.5
 
 
-def box(vectors, half):
-    """A view of a cube of value 0.03 on the axis; a pixel is the mean of four rays."""
+def box(vectors, half, rows=ROWS):
+    """A view of a cube of value 0.03 on the axis, or of a block of three sides; a pixel is the mean of four rays."""
     source, middle, right, down = vectors.reshape(4, 3)
-    across, along = [(np.arange(2 * n) + 0.5) / 2 - n / 2 for n in (COLUMNS, ROWS)]
+    across, along = [(np.arange(2 * n) + 0.5) / 2 - n / 2 for n in (COLUMNS, rows)]
     ray = middle + across[None, :, None] * right + along[:, None, None] * down - source
     ray = ray / np.linalg.norm(ray, axis=-1, keepdims=True)
     ray = np.where(np.abs(ray) < 1e-9, 1e-9, ray)
     ends = np.sort([(-half - source) / ray, (half - source) / ray], axis=0)
     chord = np.maximum(ends[1].min(-1) - ends[0].max(-1), 0)
-    return 0.03 * chord.reshape(ROWS, 2, COLUMNS, 2).mean((1, 3))
+    return 0.03 * chord.reshape(rows, 2, COLUMNS, 2).mean((1, 3))
 
 
 turns = 2 * np.pi * np.arange(VIEWS) / VIEWS
@@ -95,4 +95,19 @@ for half, volume in ((13, [32, 24, 24]), (13, [24, 24, 24]), (13, [32, 22, 22]),
         found = record["reconstruct"].get("enlarged_to", volume) if record else [0, 0, 0]
         holds = all(2 * half <= side <= 2 * half + 6 for side in found) if min(volume) < 2 * half else found == volume
         bench.check(holds, f"cube of {2 * half}, volume {volume}, {photons} photons: {found}")
+
+# --- a rod that is higher than the detector, and a block that ends with the volume --------------------------------------
+
+truth = np.zeros((24, 24))
+truth[5:19, 5:19] = 0.03
+for rows, depth, high, least in ((2, 1, 90, 3), (3, 1, 90, 3), (4, 1, 90, 5), (4, 2, 90, 4), (5, 3, 90, 5), (24, 20, 90, 24), (24, 20, 10, 20), (24, 21, 10.5, 21), (1, 1, 90, 1)):
+    views = np.array([box(one, np.array([7, 7, high]), rows) for one in orbit])
+    entries = {"operator": "cone", "vectors": "orbit.npy", "volume": [depth, 24, 24], "measurement": save("y.npy", views)}
+    bench.path("problem.json").write_text(json.dumps(entries))
+    record = bench.record("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--iterations", 4)
+    found = record["reconstruct"].get("enlarged_to", [depth])[0] if record else 0
+    image = np.load(bench.path("out.npy")).reshape(-1, 24, 24) if record else np.zeros((1, 24, 24))
+    bright = image.sum((1, 2)) / truth.sum()
+    bench.check((found == depth if least == depth else least <= found <= least + 4) and np.abs(bright - 1).max() < 0.1,
+                f"rod of {2 * high}, {rows} rows, {depth} slices: {found}, brightness {bright.min():.2f} to {bright.max():.2f}")
 bench.finish()

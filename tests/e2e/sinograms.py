@@ -96,6 +96,10 @@ for name, width, at in (("narrow.npy", 24, 11.5), ("side.npy", SIZE, 5)):  # mos
     refused({**plain, "angles": half, "measurement": save(name, sinogram(width, at, half)), "truth": None, "centre": "auto"}, name, "centre", "as a column")
 record, _ = run({**plain, "measurement": save("narrow.npy", sinogram(24, 9.3, TURN)), "truth": None, "centre": "auto", "size": SIZE})
 bench.check(record and abs(record["reconstruct"]["centre"] - 9.3) < 0.05, f"opposite views of a narrow detector: {record and record['reconstruct']['centre']}")
+for at in (-2, SIZE + 1):  # opposite views fit best where they hardly overlap
+    turn, columns = np.deg2rad(TURN)[:, None], np.arange(SIZE)[None] - at
+    beside = sum(v * 2 * np.sqrt(np.maximum(r ** 2 - (columns - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for v, x, y, r in ((0.5, 2, 1, 20), (0.5, 3, -4, 8), (0.3, -8, 5, 5)))
+    refused({**plain, "measurement": save("beside.npy", beside.astype(np.float32)), "truth": None, "centre": "auto"}, "beside.npy", "centre", "as a column")
 for angles in (half, TURN):
     refused({**plain, "angles": angles, "measurement": save("zero.npy", np.zeros((VIEWS, SIZE), np.float32)), "centre": "auto"}, "zero.npy", "all its values are zero")
 noise = np.random.default_rng(1).normal(0, 1, (VIEWS, SIZE)).astype(np.float32)

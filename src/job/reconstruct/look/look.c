@@ -192,11 +192,33 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     return tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), true, scale, &by, error);
 }
 
+/* A frame that was lost would make the result darker, without a word. */
+static tess_status check_lost(const tess_problem *p, tess_workspace *w, tess_error *error)
+{
+    const int64_t values = tess_workspace_values(&w->op->measurement) / p->count;
+    int64_t lost = -1, lively = 0;
+    for (int64_t i = 0; i < p->count && p->count > 1; i++) {
+        tess_extremes seen;
+        TESS_TRY(tess_workspace_extremes(w, (float *)w->measurement.data + i * values, values, &seen, error));
+        lively += seen.high > seen.low;
+        if (!(seen.high > seen.low) && lost < 0)
+            lost = i;
+    }
+    if (lost < 0 || lively == 0)
+        return TESS_OK;
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: all values of blur %lld (counted from 0) are equal, as of a frame that was lost; "
+                     "leave it and its kernel out",
+                     p->measurement, (long long)lost);
+}
+
 tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recipe, tess_workspace *w,
                                        const tess_common *common, tess_error *error)
 {
     const looking l = {problem, recipe, w, common};
     tess_extremes seen;
+    if (!problem->as_published)
+        TESS_TRY(tess_share_agree(problem->share, check_lost(problem, w, error), error));
     TESS_TRY(tess_share_agree(problem->share, tess_problem_level_gains(problem, w, common, error), error));
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));

@@ -25,6 +25,8 @@ static const double WORSE = 1.05;        /* squares of the differences from the 
 static const double POOR = 0.01;
 static const double AT_END =
     5e-4; /* share of the result's pixels at the end of the range that is worth a note */
+/* Of a given range: a result below the first, or views that are brighter than it explains by the second, are in another unit. */
+static const double SMALL_PART = 0.1, FAINT = 1.03;
 /* share of the measurements' sum that is negative if the image has negative values */
 static const double SIGNED = 0.2;
 static const double TOO_LOW = -0.25; /* of the range's upper end: values below it are refused */
@@ -260,23 +262,53 @@ static void count_at_end(void *user, int64_t first, int64_t count, float *values
         e->count += values[i] >= e->high;
 }
 
+/* A given range of a scan in another unit. Where it is too low, the image is cut off, and so too faint for its views. */
+static tess_status doubt_given(const tess_problem *p, tess_workspace *w, double at_end,
+                               const tess_common *common, tess_error *error)
+{
+    const double all = (double)tess_workspace_all_values(w), ends[] = {p->low * p->unit, p->high * p->unit};
+    tess_extremes seen;
+    double factor, left;
+    TESS_TRY(tess_workspace_extremes(w, w->vectors[0], tess_workspace_values(&w->op->image), &seen, error));
+    TESS_TRY(fit(w, w->vectors[0], 0, &factor, &left, error));
+    if (seen.high < SMALL_PART * p->high)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: the largest value of the result is %.4g, a small part of \"range\": [%g, %g], for which "
+            "the network takes it as almost empty; \"range\" is in units of the image: correct it, or "
+            "leave it out",
+            p->name, seen.high * p->unit, ends[0], ends[1]);
+    else if (at_end > MANY_PIXELS && at_end > AT_END * all && factor > FAINT)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: %lld values of the result are cut off at the end of \"range\": [%g, %g], and its views are "
+            "%.0f %% brighter than it explains; \"range\" is in units of the image: correct it, or "
+            "leave it out",
+            p->name, (long long)at_end, ends[0], ends[1], 100 * (factor - 1));
+    return TESS_OK;
+}
+
 tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, const tess_common *common,
                                      tess_error *error)
 {
     ending e = {.high = (float)(0.99999 * p->high)};
-    if (p->range_from != TESS_RANGE_FROM_DATA)
+    const bool blur = p->physics == TESS_PHYSICS_BLUR,
+               given = p->range_from == TESS_RANGE_FROM_GIVEN && !blur && !p->synthetic && !p->as_published;
+    if (p->range_from != TESS_RANGE_FROM_DATA && !given)
         return TESS_OK;
-    const bool blur = p->physics == TESS_PHYSICS_BLUR;
     const int64_t count = tess_workspace_values(&w->op->image);
     TESS_TRY(tess_share_keep(
         w->op->share, tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error), error));
     double at_end = (double)e.count;
     TESS_TRY(tess_share_add(w->op->share, TESS_SHARE_SUM, &at_end, error));
+    if (given)
+        return doubt_given(p, w, at_end, common, error);
     if (at_end > MANY_PIXELS && at_end > AT_END * (double)tess_workspace_all_values(w))
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: %lld values of the result are cut off at %.4g, the end of the estimated range; if the "
-                  "%s, give \"range\": [0, largest value]",
+                  "%s, give \"range\": [%.4g, largest value]",
                   p->measurement, (long long)at_end, p->offset + p->unit,
-                  blur ? "sharp picture may be brighter" : "object may be denser");
+                  blur ? "sharp picture may be brighter" : "object may be denser",
+                  p->offset + p->low * p->unit);
     return TESS_OK;
 }

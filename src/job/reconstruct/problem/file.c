@@ -258,6 +258,7 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
         TESS_TRY(header_of_blurs(axes, p, &info, error));
         range_of_type(&info, p);
         keep_metadata(&info, p);
+        p->quantised = tess_jpeg_quantisation(p->measurement);
     }
     TESS_TRY(kind == TESS_PROBLEM_BLUR    ? tess_problem_read_blur(path, json, p, &info, error)
              : kind == TESS_PROBLEM_RADON ? tess_problem_read_radon(path, json, p, error)

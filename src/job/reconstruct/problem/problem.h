@@ -94,8 +94,9 @@ typedef struct tess_problem {
     int64_t *lost;
     int64_t lost_count;
     tess_range_from range_from;
-    bool floats;   /* the blurs' file holds floats */
-    unsigned says; /* the blurs' file: bits of tess_says */
+    bool floats;      /* the blurs' file holds floats */
+    unsigned says;    /* the blurs' file: bits of tess_says */
+    double quantised; /* the blurs' file is a JPEG: deviation of its error, in its units; 0: it is none */
     /* the result is a picture like the blurs' file, whose metadata it gets */
     bool like_measurement;
     size_t extras_bytes; /* of these metadata */

@@ -32,7 +32,8 @@ tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *
     if (!(facts.trace > 0 && facts.squared > 0))
         return TESS_OK;
     const double all = (double)(tess_workspace_all_values(w) * p->count);
-    const bool texture = recipe->noise_from == TESS_NOISE_FROM_DATA && facts.trace > SLIGHT * all &&
+    const bool texture = recipe->noise_from == TESS_NOISE_FROM_DATA && !(p->quantised > 0) &&
+                         facts.trace > SLIGHT * all &&
                          facts.square < LEFT * recipe->noise * recipe->noise * facts.trace;
     const double noise = texture ? recipe->noise_of_pixels : recipe->noise,
                  more = facts.square - EXPLAINED * noise * noise * facts.trace;

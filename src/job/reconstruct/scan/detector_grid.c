@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 
-enum { NUMBERS = 12, LEAST_PIXELS = 4 };
+enum { NUMBERS = 12, LEAST_PIXELS = 4, LEAST_ROWS = 2 };
 static const double PARALLEL = 1e-3; /* of a vector's length: less is parallel */
 static const double ALIGNED = 0.05;  /* rows that are off their slices by at most this fit */
 /* Sides of a voxel in pixels. Voxels smaller than the first need no rows of their own: no row of pixels lies between
@@ -87,7 +87,8 @@ typedef struct decision {
 static bool decide(const tess_problem *p, decision *out)
 {
     *out = (decision){.row_count = INT64_MAX, .column_count = INT64_MAX};
-    bool rows = p->file_rows >= LEAST_PIXELS && p->depth > 1, columns = p->file_columns >= LEAST_PIXELS;
+    bool rows = p->file_rows >= LEAST_ROWS && p->depth + p->margin_depth > 1,
+         columns = p->file_columns >= LEAST_PIXELS;
     for (int64_t i = 0; i < p->count; i++) {
         lines row, column;
         double first;

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "job/reconstruct/problem/views.h"
+#include "job/reconstruct/scan/height.h"
 #include "job/reconstruct/scan/turning.h"
 #include "physics/rays.h"
 
@@ -49,6 +50,7 @@ typedef struct shadow3 {
     frame of;
     double inner[INNER], crossed[INNER];
     grazing *grazing; /* of each view */
+    tess_heights *heights;
     int64_t inner_count[INNER];
     /* apart by where the ray passes in the other directions, since most of a large detector sees air there */
     distance outside[2][PLACES][DISTANCES];
@@ -169,6 +171,8 @@ bool tess_shadow3_misses(const tess_problem *p)
     begin(p, &s);
     if (!is_sound(p, (const int64_t[3]){p->depth, p->height, p->width}))
         return false; /* the operator says what is wrong */
+    if (tess_heights_matter(p))
+        return true;
     for (int64_t view = 0; view < p->count; view++)
         for (int64_t r = 0; r < p->rows; r += tess_max_i64(p->rows - 1, 1))
             for (int64_t c = 0; c < p->columns; c += step_of(p->columns))
@@ -198,6 +202,8 @@ static tess_status add_view(void *user, int64_t view, float *values, tess_error 
     (void)error;
     shadow3 *s = user;
     const tess_problem *p = s->of.problem;
+    if (s->heights)
+        tess_heights_add(s->heights, view, values);
     for (int64_t r = 0; r < p->rows; r += step_of(p->rows))
         for (int64_t c = 0; c < p->columns; c += step_of(p->columns)) {
             double foot[3], from[3], along[3], away[3];
@@ -267,7 +273,9 @@ static bool sticks_out(const shadow3 *s, double *share)
 
 static void conclude(tess_problem *p, const shadow3 *s)
 {
-    const int64_t above = needed(s, ABOVE, &p->outside), beside = needed(s, SIDE, &p->outside),
+    const int64_t higher = s->heights ? tess_heights_missing(s->heights, &p->outside) : 0,
+                  above = tess_max_i64(needed(s, ABOVE, &p->outside), higher),
+                  beside = needed(s, SIDE, &p->outside),
                   side = tess_max_i64(beside, sticks_out(s, &p->outside) ? BESIDE : 0);
     const int64_t asked[3] = {p->depth, p->height, p->width},
                   volume[3] = {p->depth + 2 * above, p->height + 2 * side, p->width + 2 * side};
@@ -293,6 +301,8 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
                                   (size_t)(p->rows * p->columns) * sizeof(float), error);
     if (status == TESS_OK && !(s->grazing = tess_small_alloc((size_t)p->count, sizeof *s->grazing)))
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to look at the views");
+    if (status == TESS_OK && tess_heights_matter(p))
+        status = tess_heights_create(p, &s->heights, error);
     if (status == TESS_OK) {
         begin(p, &s->of);
         status = tess_problem_each_view(p, view.data, &starved, add_view, s, error);
@@ -301,6 +311,7 @@ tess_status tess_problem_look_around(tess_problem *p, tess_error *error)
         conclude(p, s);
     tess_block_free(&view);
     tess_small_free(s ? s->grazing : NULL);
+    tess_heights_destroy(s ? s->heights : NULL);
     tess_small_free(s);
     return status;
 }
