@@ -232,15 +232,18 @@ def blurs(bench, launcher, program):
     np.save(bench.path("bands.npy"), (100 * np.concatenate(seen)[..., :2] * [1, 0.1]).astype(np.float32))
     np.save(bench.path("truth.npy"), sharp[3:-3, 4:-4].astype(np.float32))
     write_png(bench.path("m.png"), to_integers(seen[0], np.uint8))
+    hot = 200 * seen[0]
+    hot[3::6, 5::17] = 5000  # beside the borders between ranks, too
+    np.save(bench.path("hot.npy"), hot.astype(np.float32))
     files = {"kernels": [f"k{i}.npy" for i in range(3)], "measurement": "m.npy"}
     known = {"range": [0, 1], "noise": 0.02, "gains": [1, 1.25, 1.5]}
     problems = {"circular": {**files, **known, "truth": "truth.npy", "boundary": "circular"}, "gaussian": {"angles": [20], "sigma": [2, 1], "measurement": "m.png", "boundary": "circular"},
                 "known": {**files, **known, "truth": "truth.npy"}, "estimated": {**files, "truth": "truth.npy"}, "bands": {**files, "measurement": "bands.npy"},
-                "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5}}
+                "hot": {"angles": [30], "sigma": [3, 2], "measurement": "hot.npy"}, "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5}}
     for name, problem in problems.items():
         bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
     for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
-                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, (), (2, 3))):
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("hot", CLOSE, small, (2, 3, 4, 7)), ("wide", CLOSE, (), (2, 3))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
             one.check(ranks)

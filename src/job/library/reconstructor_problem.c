@@ -148,6 +148,7 @@ tess_status tess_reconstructor_problem(const tess_reconstructor_settings *s, tes
                         .spacing = s->spacing,
                         .row = -1,
                         .keep_rings = true, /* the caller's measurements are used as they are */
+                        .keep_outliers = true,
                         .unit = 1};
     if (!p->name || !p->measurement)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");

@@ -98,6 +98,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
     if (p->dead_count)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
+    if (p->outliers)
+        tess_json_set_int(own, "outliers", p->outliers);
     if (p->zinger_count)
         tess_json_set_int(own, "zingers", p->zinger_count);
     if (ran && about->outcome->rings > 0)

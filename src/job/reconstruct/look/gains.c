@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "job/common/note.h"
+#include "job/reconstruct/look/sampled_kernel.h"
 
 enum {
     SIDE = 4,
@@ -24,42 +25,15 @@ static const double CERTAIN = 4;    /* standard errors of the median, roughly */
 static const double DARK = 0.05;    /* of the brightest: ratios of less are noise */
 static const double MOST_GAIN = 32; /* beyond this it is another fault */
 
-/* A kernel that sums to 1. */
-typedef struct sampled {
-    int64_t rows, columns; /* reach */
-    double *values;
-} sampled;
-
 typedef struct comparison {
     const tess_problem *problem;
     tess_workspace *w;
-    sampled kernel[2]; /* of the first blur, and of the one that is compared */
-    int64_t reach[2];  /* of both, in rows and columns */
-    float *patch[2];   /* of the first blur, and of the other */
+    tess_sampled_kernel kernel[2]; /* of the first blur, and of the one that is compared */
+    int64_t reach[2];              /* of both, in rows and columns */
+    float *patch[2];               /* of the first blur, and of the other */
     float ratios[MOST_RATIOS], light[MOST_RATIOS];
     int64_t count;
 } comparison;
-
-static tess_status sample(const tess_problem *p, int64_t i, sampled *out, tess_error *error)
-{
-    const tess_blur_kernel kernel =
-        p->kernels ? p->kernels[i] : (tess_blur_kernel){.gaussian = {p->blur[0], p->blur[1], p->angles[i]}};
-    out->rows = tess_kernel_reach_rows(&kernel);
-    out->columns = tess_kernel_reach_columns(&kernel);
-    const int64_t count = (2 * out->rows + 1) * (2 * out->columns + 1);
-    double sum = 0;
-    if (!(out->values = tess_small_alloc((size_t)count, sizeof *out->values)))
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for a kernel");
-    if (!kernel.values) {
-        tess_gaussian_kernel(&kernel.gaussian, out->values);
-        return TESS_OK;
-    }
-    for (int64_t k = 0; k < count; k++)
-        sum += kernel.values[k];
-    for (int64_t k = 0; k < count; k++)
-        out->values[k] = kernel.values[k] / sum;
-    return TESS_OK;
-}
 
 /* Collective: copies the pixels around a place of blur `i`, the rows of which several ranks may have: others add zeros. */
 static tess_status copy_patch(comparison *c, int64_t i, int64_t top, int64_t left, float *to,
@@ -84,8 +58,8 @@ static tess_status copy_patch(comparison *c, int64_t i, int64_t top, int64_t lef
 }
 
 /* The blurred value, in the units of the file, of a pixel of a patch. */
-static double blurred(const comparison *c, const sampled *k, const float *patch, int64_t y, int64_t x,
-                      int64_t channel)
+static double blurred(const comparison *c, const tess_sampled_kernel *k, const float *patch, int64_t y,
+                      int64_t x, int64_t channel)
 {
     const tess_problem *p = c->problem;
     const int64_t width = (SIDE + 2 * c->reach[1]) * p->channels;
@@ -152,7 +126,7 @@ static double gain_of(comparison *c, bool *differs)
 static tess_status compare(comparison *c, int64_t i, double *gain, bool *differs, tess_error *error)
 {
     const tess_problem *p = c->problem;
-    const sampled *k = c->kernel;
+    const tess_sampled_kernel *k = c->kernel;
     c->count = 0;
     c->reach[0] = tess_max_i64(k[0].rows, k[1].rows);
     c->reach[1] = tess_max_i64(k[0].columns, k[1].columns);
@@ -195,11 +169,11 @@ static tess_status estimate(const tess_problem *p, tess_workspace *w, double *ga
     }
     *c = (comparison){.problem = p, .w = w};
     gains[0] = 1;
-    status = tess_share_agree(p->share, sample(p, 0, &c->kernel[0], error), error);
+    status = tess_share_agree(p->share, tess_sample_kernel(p, 0, &c->kernel[0], error), error);
     for (int64_t i = 1; i < p->count && status == TESS_OK; i++) {
         status = tess_stop_check(&w->engine->stop, error);
         if (status == TESS_OK)
-            status = sample(p, i, &c->kernel[1], error);
+            status = tess_sample_kernel(p, i, &c->kernel[1], error);
         status = tess_share_agree(p->share, status, error);
         if (status == TESS_OK)
             status = compare(c, i, &gains[i], differ, error);

@@ -11,6 +11,7 @@
 #include "job/common/note.h"
 #include "job/reconstruct/look/gains.h"
 #include "job/reconstruct/look/noise.h"
+#include "job/reconstruct/look/outliers.h"
 
 /* largest share of the values of an image of [0, 1] that may lie outside */
 static const double MOST_OUTSIDE = 0.02;
@@ -219,6 +220,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
     tess_extremes seen;
     if (!problem->as_published)
         TESS_TRY(tess_share_agree(problem->share, check_lost(problem, w, error), error));
+    TESS_TRY(tess_problem_replace_outliers(problem, w, common, error));
     TESS_TRY(tess_share_agree(problem->share, tess_problem_level_gains(problem, w, common, error), error));
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));

@@ -253,6 +253,7 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
     p->keep_rings = !tess_json_get_bool(json, "rings", true);
+    p->keep_outliers = !tess_json_get_bool(json, "outliers", true);
     if (kind == TESS_PROBLEM_BLUR) {
         TESS_TRY(read_axes(path, json, &axes, error));
         TESS_TRY(header_of_blurs(axes, p, &info, error));

@@ -17,12 +17,12 @@ static const struct {
     const char *key;
     int kinds;
 } known[] = {
-    {"operator", ALL}, {"measurement", ALL},     {"truth", ALL},       {"noise", ALL},     {"range", ALL},
-    {"channels", ALL}, {"height", ALL},          {"width", ALL},       {"sigma", BLUR},    {"size", RADON},
-    {"circle", RADON}, {"angles", BLUR | RADON}, {"vectors", VOLUME},  {"volume", VOLUME}, {"centre", RADON},
-    {"axis", RADON},   {"row", RADON},           {"rotation", RADON},  {"spacing", SCAN},  {"counts", SCAN},
-    {"flat", SCAN},    {"dark", SCAN},           {"boundary", BLUR},   {"kernel", BLUR},   {"kernels", BLUR},
-    {"axes", BLUR},    {"gains", BLUR},          {"resample", VOLUME}, {"rings", SCAN}};
+    {"operator", ALL}, {"measurement", ALL},     {"truth", ALL},      {"noise", ALL},       {"range", ALL},
+    {"channels", ALL}, {"height", ALL},          {"width", ALL},      {"sigma", BLUR},      {"size", RADON},
+    {"circle", RADON}, {"angles", BLUR | RADON}, {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},
+    {"axis", RADON},   {"row", RADON},           {"rotation", RADON}, {"spacing", SCAN},    {"counts", SCAN},
+    {"flat", SCAN},    {"dark", SCAN},           {"boundary", BLUR},  {"kernel", BLUR},     {"kernels", BLUR},
+    {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static tess_status unknown(const char *path, const char *key, int kind, tess_error *error)
@@ -58,13 +58,16 @@ tess_status tess_problem_check_keys(const char *path, const tess_json *json, tes
             return unknown(path, key, (int)kind, error);
     }
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle"),
-                    *rings = tess_json_get(json, "rings");
+                    *rings = tess_json_get(json, "rings"), *outliers = tess_json_get(json, "outliers");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"noise\" must be a number from 0 up", path);
     if (circle && !tess_json_is_bool(circle))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"circle\" must be true or false", path);
     if (rings && !tess_json_is_bool(rings))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"rings\" must be true (they are removed) or false",
+                         path);
+    if (outliers && !tess_json_is_bool(outliers))
+        return tess_fail(error, TESS_BAD_INPUT, "%s: \"outliers\" must be true (they are replaced) or false",
                          path);
     return TESS_OK;
 }

@@ -55,6 +55,8 @@ typedef struct tess_problem {
         *detector_grid; /* of each view, if the views are resampled; owned; NULL: they are not */
     bool keep_detector; /* they must not be */
     bool keep_rings;    /* errors of the detector's pixels must not be subtracted (rings.h) */
+    bool keep_outliers; /* of blurs (outliers.h) */
+    int64_t outliers;   /* values of blurs that were replaced */
     /* 3-D: 12 numbers per view, in voxels unless as_published; owned */
     double *vectors;
     bool parallel;             /* 3-D: the rays are parallel */

@@ -1,0 +1,24 @@
+#include "job/reconstruct/look/sampled_kernel.h"
+
+#include "base/mem.h"
+
+tess_status tess_sample_kernel(const tess_problem *p, int64_t i, tess_sampled_kernel *out, tess_error *error)
+{
+    const tess_blur_kernel kernel =
+        p->kernels ? p->kernels[i] : (tess_blur_kernel){.gaussian = {p->blur[0], p->blur[1], p->angles[i]}};
+    out->rows = tess_kernel_reach_rows(&kernel);
+    out->columns = tess_kernel_reach_columns(&kernel);
+    const int64_t count = (2 * out->rows + 1) * (2 * out->columns + 1);
+    double sum = 0;
+    if (!(out->values = tess_small_alloc((size_t)count, sizeof *out->values)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for a kernel");
+    if (!kernel.values) {
+        tess_gaussian_kernel(&kernel.gaussian, out->values);
+        return TESS_OK;
+    }
+    for (int64_t k = 0; k < count; k++)
+        sum += kernel.values[k];
+    for (int64_t k = 0; k < count; k++)
+        out->values[k] = kernel.values[k] / sum;
+    return TESS_OK;
+}
