@@ -119,6 +119,24 @@ static tess_status fill(tess_reconstruct_job *job, tess_error *error)
     return job->settings->save_measurement ? tess_outputs_save_measurement(&job->outputs, w, error) : TESS_OK;
 }
 
+/* Data that no picture explains. */
+static void warn_misfit(const tess_reconstruct_job *job)
+{
+    const tess_outcome *outcome = &job->outcome;
+    const tess_problem *p = &job->problem;
+    char instead[80] = "";
+    if (outcome->raised > 0)
+        snprintf(instead, sizeof instead, "; it is computed with a noise of %.3g, which avoids most rings",
+                 outcome->raised * p->unit);
+    if (outcome->misfit > 0)
+        tess_note(
+            &job->settings->common, TESS_NOTE_WARNING,
+            "%s: the result differs from what was measured by %.0f times the noise%s: are highlights "
+            "cut off, was a frame or mask added after the blur, are values gamma encoded, is the kernel "
+            "another one, or \"noise\" in another unit?",
+            p->measurement, outcome->misfit, instead);
+}
+
 static tess_status solve(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_judge judge = {&job->problem, &job->workspace, job->recipe.saturating_psnr};
@@ -141,6 +159,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     TESS_TRY(tess_reconstruct_solve(&solving, error));
     tess_rings_note(&job->problem, job->outcome.rings, &job->settings->common);
+    warn_misfit(job);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 

@@ -106,6 +106,10 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "rings", about->outcome->rings * tess_problem_measured_unit(p));
     if (ran && about->outcome->settled > 0)
         tess_json_set_double(own, "settled", about->outcome->settled * p->unit);
+    if (ran && about->outcome->misfit > 0)
+        tess_json_set_double(own, "misfit", about->outcome->misfit);
+    if (ran && about->outcome->raised > 0)
+        tess_json_set_double(own, "raised_noise", about->outcome->raised * p->unit);
     if (p->lost_count) {
         tess_json *lost = tess_json_array();
         for (int64_t i = 0; i < p->lost_count; i++)

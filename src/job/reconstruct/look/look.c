@@ -20,6 +20,10 @@ static const double SHARE_OF_TYPE = 0.25; /* of an integer type's maximum: below
 /* shares of values outside a given range, by more than noise explains, for a note and for a refusal */
 static const double SOME_BEYOND = 0.1, ALL_BEYOND = 0.99;
 
+/* Of an image of [0, 1]: how far a mean of neighbours may lie outside, and the share of means beyond that. */
+enum { RUN = 8 };
+static const double OVER_ONE = 0.08, MOST_RUNS = 0.002;
+
 /* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
 
@@ -51,9 +55,42 @@ static int64_t own_values(const looking *l)
     return tess_workspace_values(&l->w->op->measurement);
 }
 
-static bool looks_like_one(const tess_extremes *e)
+/* Means of RUN values side by side, of which noise is only a small part. */
+typedef struct runs {
+    int64_t channels;
+    double count, outside; /* all of them, and those outside of [0, 1] */
+} runs;
+
+static void add_runs(void *user, int64_t first, int64_t count, float *values)
 {
-    return e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count;
+    runs *r = user;
+    (void)first;
+    for (int64_t at = 0; at + RUN * r->channels <= count; at += RUN * r->channels)
+        for (int64_t c = 0; c < r->channels; c++) {
+            double sum = 0;
+            for (int64_t i = 0; i < RUN; i++)
+                sum += (double)values[at + i * r->channels + c];
+            r->count++;
+            r->outside += sum < -OVER_ONE * RUN || sum > (1 + OVER_ONE) * RUN;
+        }
+}
+
+/* Collective: whether floats are an image of [0, 1] with noise, which leaves it in single pixels only. */
+static tess_status looks_like_one(const looking *l, const tess_extremes *e, bool *is_one, tess_error *error)
+{
+    tess_share *share = l->problem->share;
+    runs r = {.channels = l->problem->channels};
+    *is_one = e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count &&
+              e->high - fmin(e->low, 0) >= LEAST_OF_ONE;
+    if (!*is_one)
+        return TESS_OK;
+    TESS_TRY(tess_share_keep(
+        share, tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), false, add_runs, &r, error),
+        error));
+    TESS_TRY(tess_share_add(share, TESS_SHARE_SUM, &r.count, error));
+    TESS_TRY(tess_share_add(share, TESS_SHARE_SUM, &r.outside, error));
+    *is_one = r.outside <= MOST_RUNS * r.count;
+    return TESS_OK;
 }
 
 /* A given range that leaves out most measurements is in another unit. */
@@ -176,7 +213,10 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
         return check_given(l, e, error);
     if (p->range_from != TESS_RANGE_FROM_DATA)
         return TESS_OK;
-    if (p->floats && looks_like_one(e) && e->high - fmin(e->low, 0) >= LEAST_OF_ONE) {
+    bool is_one = false;
+    if (p->floats)
+        TESS_TRY(looks_like_one(l, e, &is_one, error));
+    if (is_one) {
         p->range_from = TESS_RANGE_FROM_DEFAULT;
         return TESS_OK;
     }

@@ -23,6 +23,8 @@ static const double TEXTURE = 1.25;
 /* Of what the quantisation of a JPEG leaves at low frequencies: photographs of quality 25, 50 and 75 end best with 9, 5.5 and
  * 3.5 of 255, which are 1.2 to 1.8 of it; half of that costs 2 to 5 dB, twice as much 0.5 dB. Above the limit (of the range) faint pictures lose more. */
 static const double QUANTISED = 1.9, MOST_QUANTISED = 0.0235;
+/* Of the noise: if the least that is assumed is more, it matters. */
+static const double FAR_BELOW = 3;
 /* ratio of the largest to the least level: less is within the error of the estimates */
 static const double DIFFER = 1.25;
 
@@ -122,10 +124,11 @@ static tess_status level_of(const tess_problem *p, tess_workspace *w, int64_t i,
     return TESS_OK;
 }
 
-/* The level of one blur; negative if there is no estimate. `rise`: the largest ratio of a level to that of the pixels. */
+/* The level of one blur; negative if there is no estimate. `rise`: the largest ratio of a level to that of the pixels; `found`: the
+ * largest level before it is raised to the least. */
 static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
                             const tess_noise_shape *shape, void *memory, double *level, double *rise,
-                            tess_noise_confidence *confidence, tess_error *error)
+                            double *found, tess_noise_confidence *confidence, tess_error *error)
 {
     const tess_noise_shape half = smaller(shape, 2);
     tess_noise_confidence sure, again;
@@ -140,6 +143,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
         if (coarse > CORRELATED * *level && risen > TEXTURE * LEAST_NOISE * p->high)
             *level = risen;
     }
+    *found = fmax(*found, *level);
     *level = fmax(*level, least_noise(p));
     *rise = fmax(*rise, *level / pixels);
     *confidence = sure < *confidence ? sure : *confidence;
@@ -148,7 +152,8 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
 
 /* Sets the noise from the levels of all blurs, and weights if they differ. */
 static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace *w, const tess_common *common,
-                     bool constant, double *levels, double rise, tess_noise_confidence confidence)
+                     bool constant, double *levels, double rise, double found,
+                     tess_noise_confidence confidence)
 {
     double sum = 0, least = INFINITY, largest = 0;
     int64_t known = 0;
@@ -168,6 +173,13 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
         levels[i] = levels[i] > 0 ? least / levels[i] : least / largest;
     if (differ)
         p->weights = levels;
+    if (found > 0 && FAR_BELOW * found < LEAST_NOISE * p->high && !(p->quantised > 0)) {
+        tess_note(common, p->range_from == TESS_RANGE_FROM_GIVEN ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+                  "%s: its noise is about %.3g, but %.3g is assumed, the least for this range (0.005 of it): "
+                  "fainter details are lost; a smaller \"range\" shows them",
+                  p->measurement, found * p->unit, recipe->noise * p->unit);
+        return;
+    }
     tess_note(common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g%s, estimated%s",
               p->measurement, recipe->noise * p->unit,
               differ ? " in the best of the blurs, which differ" : "",
@@ -192,17 +204,17 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
     void *memory = tess_small_alloc(bytes, 1);
     double *levels = tess_small_alloc((size_t)p->count, sizeof *levels);
     tess_noise_confidence confidence = TESS_NOISE_SURE;
-    double rise = 1;
+    double rise = 1, found = 0;
     tess_status status =
         memory && levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
     status = tess_share_agree(p->share, status, error);
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
         status = tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error);
         if (status == TESS_OK)
-            status = noise_of(p, w, i, &shape, memory, &levels[i], &rise, &confidence, error);
+            status = noise_of(p, w, i, &shape, memory, &levels[i], &rise, &found, &confidence, error);
     }
     if (status == TESS_OK)
-        conclude(p, recipe, w, common, constant, levels, rise, confidence);
+        conclude(p, recipe, w, common, constant, levels, rise, found, confidence);
     tess_small_free(memory);
     if (!p->weights)
         tess_small_free(levels);

@@ -171,6 +171,25 @@ static bool rings_wanted(const tess_solving *s)
            recipe->iterations > LOOK && !(s->max_seconds > 0);
 }
 
+/* The last step. Data that do not fit the kernel are given less weight, in another run of the loop. */
+static tess_status finish(running *r, tess_error *error)
+{
+    const tess_solving *s = r->solving;
+    tess_outcome *outcome = s->outcome;
+    tess_recipe raised = *s->recipe;
+    tess_fit fit;
+    TESS_TRY(tess_reconstruct_look_at_fit(s->judge, s->recipe, &fit, error));
+    outcome->misfit = tess_fit_misfit(&fit);
+    if (!(outcome->misfit > 0 && raised.noise_from == TESS_NOISE_FROM_DATA) || s->max_seconds > 0)
+        return tess_reconstruct_settle(s->judge, s->recipe, &fit, &outcome->settled, error);
+    raised.noise = outcome->raised = tess_fit_raised_noise(&fit, s->judge->problem);
+    tess_stop_begin(&s->judge->workspace->engine->stop,
+                    raised.iterations * tess_workspace_pixels(s->judge->workspace));
+    *r = (running){.solving = s};
+    TESS_TRY(tess_reconstruct_begin_anew(s->judge, error));
+    return iterate(r, &raised, error);
+}
+
 tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
 {
     tess_workspace *w = s->judge->workspace;
@@ -181,8 +200,7 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
     TESS_TRY(iterate(&r, s->recipe, error));
     if (r.found)
         TESS_TRY(solve_without_rings(&r, error));
-    TESS_TRY(tess_share_agree(w->op->share,
-                              tess_reconstruct_settle(s->judge, s->recipe, &outcome->settled, error), error));
+    TESS_TRY(tess_share_agree(w->op->share, finish(&r, error), error));
     tess_prior_close(s->prior);
     tess_engine_unload(w->engine);
     return tess_judge_image(s->judge, w->vectors[0], &outcome->psnr, &outcome->ssim, error);

@@ -19,7 +19,9 @@ typedef struct tess_outcome {
     double seconds;             /* of the start and the iterations */
     double rings;               /* rings.h: root mean square of what was subtracted; 0: nothing */
     double
-        settled; /* settle.h: the network's own error, for which the data made up at the end; 0: for none */
+        settled;   /* settle.h: the network's own error, for which the data made up at the end; 0: for none */
+    double misfit; /* settle.h: how many times the noise the data and the picture differ; 0: they fit */
+    double raised; /* the noise of the second run, if they do not; 0: there was none */
     bool interrupted;
 } tess_outcome;
 

@@ -5,9 +5,27 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "job/reconstruct/run/quality.h"
 
+/* How a picture fits the data. */
+typedef struct tess_fit {
+    double square, squared; /* of the gradient; of the normal operator: solve/settle.h */
+    double explained;       /* of the gradient's square, by the noise; 0: was not looked at */
+    double noise;           /* its level, as the picture shows it */
+    bool slight;            /* a slight blur, which leaves much texture */
+} tess_fit;
+
+/* Collective. Looks at the picture in vectors[0] of the workspace. */
+tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_recipe *recipe, tess_fit *fit,
+                                         tess_error *error) TESS_MUST_CHECK;
+/* How many times the gradient is what noise explains, if that is far from what networks leave; otherwise 0: the data do not fit the
+ * kernel, and a picture that fits them has rings around whatever is wrong. */
+double tess_fit_misfit(const tess_fit *fit);
+/* The noise with which such data give a picture as good as they are. */
+double tess_fit_raised_noise(const tess_fit *fit, const tess_problem *problem);
+/* Collective. Begins vectors[0] anew when the measurements are gone: with A^T y, the measurements blurred once more. */
+tess_status tess_reconstruct_begin_anew(const tess_judge *judge, tess_error *error) TESS_MUST_CHECK;
 /* Collective. Changes vectors[0] of the workspace if its picture differs from the data by more than their noise; then
  * `settled` is the network's own error. */
-tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *recipe, double *settled,
-                                    tess_error *error) TESS_MUST_CHECK;
+tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *recipe, const tess_fit *fit,
+                                    double *settled, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,0 +1,69 @@
+"""Measured blurs that no sharp picture explains: highlights that are cut off, a field of view that was made black afterwards, noise in another unit. They
+get less weight, and a note says why the result is not better. Floats around 1 are no images of [0, 1]."""
+import json
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(2)
+HEIGHT, WIDTH, REACH = 120, 140, 5
+v, u = np.mgrid[-REACH:REACH + 1, -REACH:REACH + 1]
+disc = np.clip(4.8 - np.hypot(v, u), 0, 1)
+disc /= disc.sum()
+y, x = np.mgrid[:HEIGHT + 2 * REACH, :WIDTH + 2 * REACH]
+scene = 90 + 40 * np.sin(x / 9) * np.cos(y / 6) + 60 * (np.hypot(y - 50, x - 40) < 22) - 40 * (np.abs(y - x - 20) < 6) + 50 * ((x // 6 + y // 8) % 2) * (x > 90)
+
+
+def inner(image):
+    return image[REACH:-REACH, REACH:-REACH]
+
+
+def blurred(sharp):
+    side = range(2 * REACH + 1)
+    return sum(disc[i, j] * sharp[2 * REACH - i:2 * REACH - i + HEIGHT, 2 * REACH - j:2 * REACH - j + WIDTH] for i in side for j in side) + random.normal(0, 1, (HEIGHT, WIDTH))
+
+
+def solve(values, truth, **entries):
+    """The record's part, the PSNR before and after, and what was said."""
+    np.save(bench.path("y.npy"), values)
+    np.save(bench.path("k.npy"), disc)
+    bench.path("p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.npy", **entries}))
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("p.json"), "--json", bench.path("r.json"))
+    if not bench.check(result.status == 0, f"runs: {result}"):
+        return {}, 0, 0, ""
+    before, after = (10 * np.log10(np.ptp(truth) ** 2 / np.mean((a.astype(float) - truth) ** 2)) for a in (values, np.load(bench.path("out.npy"))))
+    return json.loads(bench.path("r.json").read_text())["reconstruct"], before, after, result.err
+
+
+def bytes_of(values):
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+own, before, right, said = solve(bytes_of(blurred(scene)), inner(scene))
+bench.check("misfit" not in own and "differs from what was measured" not in said and right > before + 3, f"a right kernel: {before:.2f} to {right:.2f} dB: {said}")
+
+bright = np.clip(scene * 1.9, 0, None)
+own, before, after, said = solve(bytes_of(blurred(bright)), np.clip(inner(bright), 0, 255))
+bench.check(own.get("misfit", 0) > 4 and own.get("raised_noise", 0) > 3 and "highlights cut off" in said and after > before - 0.5, f"cut off: {before:.2f} to {after:.2f} dB, {own.get('misfit')}: {said}")
+
+field = np.hypot(*(np.mgrid[:HEIGHT, :WIDTH] - np.array([60, 70]).reshape(2, 1, 1))) < 50
+seen = bytes_of(blurred(scene) * field)
+own, before, after, said = solve(seen, inner(scene) * field)
+_, _, forced, _ = solve(seen, inner(scene) * field, noise=1.3)
+bench.check(own.get("misfit", 0) > 4 and "raised_noise" in own and "frame or mask" in said and after > forced + 3, f"black outside of a circle: {before:.2f} to {after:.2f} dB, {forced:.2f} with the right noise: {said}")
+
+# A noise that is given is used, but the same is said.
+own, before, after, said = solve(bytes_of(blurred(scene)), inner(scene), noise=1 / 255)
+bench.check(own.get("misfit", 0) > 4 and "raised_noise" not in own and "noise\" in another unit" in said, f"noise in another unit: {own.get('misfit')}: {said}")
+
+for low, high in ((0.6, 1.4), (0.85, 1.15), (0, 2)):
+    sharp = low + (high - low) * (scene - scene.min()) / np.ptp(scene)
+    values = (blurred(255 * sharp / (high - low)) * (high - low) / 255).astype(np.float32)
+    own, before, after, said = solve(values, inner(sharp))
+    bench.check(own.get("range_from") == "data" and own["range"][1] > 1.1 and after > before + 2, f"floats of {low} to {high}: range {own.get('range')}, {before:.2f} to {after:.2f} dB")
+values = (np.clip(blurred(1.1 * scene), 0, 255) / 255 + random.normal(0, 0.03, (HEIGHT, WIDTH))).astype(np.float32)
+own, _, _, _ = solve(values, inner(scene) / 255)
+bench.check(own.get("range_from") == "default", f"white with noise: range {own.get('range')}")
+
+bench.finish()
