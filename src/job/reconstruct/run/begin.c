@@ -10,6 +10,8 @@
 #include "solve/cg.h"
 #include "solve/power.h"
 
+static const double CONTRAST = 0.1;
+
 typedef struct starting {
     const tess_problem *problem;
     const tess_recipe *recipe;
@@ -113,14 +115,25 @@ static tess_status fit_range(const starting *s, tess_error *error)
     return tess_vectors_sum(&s->w->term.images, &sum, x, error);
 }
 
+/* Of the conjugate gradients: the inverse of a measured blur multiplies noise, which the iterations would not remove. So the
+ * picture is taken to vary by CONTRAST of its range. */
+static double least_shift(const starting *s)
+{
+    const tess_problem *p = s->problem;
+    const bool blur = p->physics == TESS_PHYSICS_BLUR && !p->synthetic && !p->as_published;
+    return blur ? fmax(1e-8, pow(s->recipe->noise / (CONTRAST * p->high), 2)) : 1e-8;
+}
+
 static tess_status first_estimate(const starting *s, tess_error *error)
 {
     tess_workspace *w = s->w;
     tess_operator *op = w->op;
     void *x = w->vectors[0];
     const tess_sum nothing = {.a = 0, .x = x};
-    const tess_cg_settings cg = {
-        .iterations = TESS_START_CG, .tolerance = 1e-4, .shift = 1e-8, .tick = {ask, &w->engine->stop}};
+    const tess_cg_settings cg = {.iterations = TESS_START_CG,
+                                 .tolerance = 1e-4,
+                                 .shift = least_shift(s),
+                                 .tick = {ask, &w->engine->stop}};
     tess_cg_result result;
     const tess_sum mean = {.a = 1, .x = w->vectors[1]};
     if (s->recipe->init == TESS_INIT_MEAN) {
