@@ -56,6 +56,14 @@ own, before, after, said = solve(seen, inner(scene) * field)
 _, _, forced, _ = solve(seen, inner(scene) * field, noise=1.3)
 bench.check(own.get("misfit", 0) > 4 and "raised_noise" in own and "frame or mask" in said and after > forced + 3, f"black outside of a circle: {before:.2f} to {after:.2f} dB, {forced:.2f} with the right noise: {said}")
 
+# Stripes of a camera are noise that is not white; those of the scene are not noise.
+for name, stripes in (("rows", random.normal(0, 2.5, (HEIGHT, 1))), ("columns", random.normal(0, 2.5, (1, WIDTH)))):
+    own, before, after, said = solve(bytes_of(blurred(scene) + stripes), inner(scene))
+    bench.check(4 < own.get("noise", 0) < 9 and "have stripes of" in said and after > before + 0.3, f"stripes of {name}: noise {own.get('noise')}, {before:.2f} to {after:.2f} dB: {said}")
+blinds = scene + 40 * ((y // 5) % 2)
+own, before, after, said = solve(bytes_of(blurred(blinds)), inner(blinds))
+bench.check("have stripes" not in said and after > before + 2, f"a scene with blinds: {before:.2f} to {after:.2f} dB: {said}")
+
 # A noise that is given is used, but the same is said.
 own, before, after, said = solve(bytes_of(blurred(scene)), inner(scene), noise=1 / 255)
 bench.check(own.get("misfit", 0) > 4 and "raised_noise" not in own and "noise\" in another unit" in said, f"noise in another unit: {own.get('misfit')}: {said}")
