@@ -72,14 +72,20 @@ class Lost:
 
 
 def check_lost_ranks(bench, launcher, tool):
-    """Also a rank that hangs before the ranks know each other: it cannot be named, but the job ends."""
+    """Also a rank that hangs before the ranks know each other: it cannot be named, but the job ends. All ranks notice when rank 0 hangs, and one reports it, even if it
+    ends slowly."""
     hangs = launcher.start(3, "sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 0 ] && kill -STOP $$; exec {tool} wait', env={"TESSERA_RANK_SECONDS": "1"})
     jobs = [Lost(launcher, (tool, mode), random.choice((2, 3, 4)), how, None, f"{mode} {how.name}")
             for mode in ("wait", "work") for how in (signal.SIGKILL, signal.SIGSTOP)]
+    slow = Lost(launcher, (tool, "slow"), 4, signal.SIGSTOP, None, "slow SIGSTOP")
+    slow.victim = 0
+    jobs.append(slow)
     for job in jobs:
         job.strike()
     for job in jobs:
         job.check(bench)
+    err = slow.process.names[1].read_text()
+    bench.check(err.count("lost:") == 1, f"slow SIGSTOP: one rank reports that rank 0 hangs: {err[:600]}")
     status, out, err = launcher.end(hangs, 30)
     bench.check(status == 1 and "lost: the 3 ranks have not come together within 8 seconds" in err and err.count("lost:") == 1, f"a rank hangs at the start: {status} {err[:300]}")
 
