@@ -131,7 +131,8 @@ int cli_join(int argc, char **argv); /* as cli_begin */
 void cli_leave(void);
 tess_context *cli_context(void);
 bool cli_speaks(void); /* this rank prints */
-/* Returns true if the message must not be printed now. */
+/* Returns true if the message must not be printed now. Does not return if a rank is lost: this process is about to end,
+ * and that was its line. */
 bool cli_keep_message(const char *text);
 /* Collective, once: main calls it for a rank that did not come to cli_begin. `status` is -1 or an exit status; returns
  * the same, or that of the lowest rank that failed. */

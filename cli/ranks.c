@@ -2,6 +2,7 @@
  * have the same arguments, but one may lack a file that the others have, so each keeps its first message until all
  * ranks have come to the same point. */
 #define _POSIX_C_SOURCE 200809L
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,13 +12,25 @@ static tess_context *context;
 static bool agreed;
 static char kept[CLI_MESSAGE];
 
+/* Whose error line this is. When a rank is lost, the work of this one fails too, because its temporary files are removed
+ * and MPI returns errors: the first of both speaks, and the other is silent. */
+typedef enum speaker { NOBODY, THE_WORK, THE_WATCH } speaker;
+static atomic_int speaks;
+
+static bool take_voice(speaker who)
+{
+    int nobody = NOBODY;
+    return atomic_compare_exchange_strong(&speaks, &nobody, who);
+}
+
 /* Called by another thread, and the process ends afterwards: no locks of stdio. */
 static void on_lost(const char *text)
 {
     char line[CLI_MESSAGE + 16];
+    const bool first = take_voice(THE_WATCH);
     cli_record_cleanup();
     cli_live_cleanup();
-    if (!text)
+    if (!text || !first)
         return;
     const int length = snprintf(line, sizeof line, "tessera: %.*s\n", CLI_MESSAGE, text);
     (void)!write(STDERR_FILENO, line, (size_t)length);
@@ -61,7 +74,12 @@ bool cli_keep_message(const char *text)
         return false;
     if (!agreed && !kept[0])
         snprintf(kept, sizeof kept, "%s", text);
-    return !agreed || !cli_speaks();
+    if (!agreed || !cli_speaks())
+        return true;
+    if (!take_voice(THE_WORK))
+        while (atomic_load(&speaks) == THE_WATCH)
+            pause(); /* the watch ends this process */
+    return false;
 }
 
 int cli_agree(int status)

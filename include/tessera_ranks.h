@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* Called by another thread when a rank has died or does not answer, before this process ends. `text` is one line to
- * print, or NULL if another rank reports it. */
+ * print, or NULL if another rank reports it. A job that is under way may fail after it, because of it: its message
+ * should not be printed too. */
 typedef void (*tess_lost_fn)(const char *text);
 
 /* Collective. `words` are the arguments of the program, which must be the same on all ranks; `lost` may be NULL. Fails on

@@ -12,6 +12,9 @@
 #include "dist/watch_impl.h"
 
 static const double BEAT = 1; /* seconds */
+/* Seconds between two ranks that would report the same loss: the abort of the first may hang for 3, and its launcher
+ * needs one or two more to end the others, even those that catch SIGTERM. */
+enum { TURN = 6, TURNS = 3 };
 
 void tess_watch_name(const tess_watch *watch, int rank, const char *what, tess_error *line)
 {
@@ -105,7 +108,7 @@ static peer_state read_peer(tess_watch *watch, tess_watch_peer *from)
 }
 
 /* Reports a lost rank. The others are told, so that they do not take this rank's end for another loss. If rank 0 is
- * lost, all the others notice: they report in turn, and the first one ends the job, which may take it some seconds. */
+ * lost, all the others notice: they report in turn, and the first one ends the job. */
 static void report_loss(tess_watch *watch, const tess_watch_peer *lost, const char *what)
 {
     tess_error line;
@@ -116,7 +119,7 @@ static void report_loss(tess_watch *watch, const tess_watch_peer *lost, const ch
     pthread_mutex_unlock(&watch->mutex);
     const int before = watch->settings.rank - 1;
     if (before > 0)
-        sleep((unsigned)(before < 3 ? 4 * before : 12));
+        sleep((unsigned)(TURN * (before < TURNS ? before : TURNS)));
     watch->settings.lost(watch->settings.user, line.text);
 }
 

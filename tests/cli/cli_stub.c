@@ -4,7 +4,10 @@
  *   settings   a note, an error, a record and a summary that name settings
  *   talk       a warning, a detail, and two files in progress for 30 seconds of the job's clock
  *   poll       works until it is asked to stop, and then returns a record
- *   hang       never polls; has the temporary file STUB_TEMP */
+ *   hang       never polls; has the temporary file STUB_TEMP
+ *   lost       the other one of two ranks is lost, and then the job fails because of it
+ *   elsewhere  the same, but another rank reports the loss
+ *   failed     the job fails, and then a rank is lost */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <stdarg.h>
@@ -14,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stub_ranks.h"
 #include "tessera_detect.h"
 #include "tessera_fill.h"
-#include "tessera_ranks.h"
 #include "tessera_report.h"
 #include "tessera_study.h"
 #include "tessera_trace.h"
@@ -26,50 +29,25 @@ struct tess_context {
     char error[256];
 };
 
-static bool is(const char *behaviour)
-{
-    const char *named = getenv("STUB");
-    return named && strcmp(named, behaviour) == 0;
-}
-
 tess_status tess_context_create(tess_context **out)
 {
-    *out = is("no-memory") ? NULL : calloc(1, sizeof **out);
+    *out = stub_is("no-memory") ? NULL : calloc(1, sizeof **out);
     return *out ? TESS_OK : TESS_NO_MEMORY;
 }
 
 void tess_context_destroy(tess_context *context)
 {
+    if (stub_is("failed")) {
+        stub_lose_rank();
+        for (;;)
+            pause();
+    }
     free(context);
 }
 
 const char *tess_context_error(const tess_context *context)
 {
     return context->error;
-}
-
-tess_status tess_context_join(tess_context *context, const char *const *words, int count, tess_lost_fn lost)
-{
-    (void)context, (void)words, (void)count, (void)lost;
-    return TESS_OK;
-}
-
-int tess_context_rank(const tess_context *context)
-{
-    (void)context;
-    return 0;
-}
-
-int tess_context_ranks(const tess_context *context)
-{
-    (void)context;
-    return 1;
-}
-
-tess_status tess_context_agree(tess_context *context, tess_status mine, const char *message)
-{
-    (void)context, (void)message;
-    return mine;
 }
 
 void tess_emergency_cleanup(void)
@@ -212,15 +190,21 @@ tess_status tess_denoise(tess_context *context, const tess_denoise_settings *set
 {
     const tess_common *common = &settings->common;
     *record = describe(settings);
-    if (is("talk"))
+    if (stub_is("talk"))
         talk(common);
-    if (is("settings"))
+    if (stub_is("settings"))
         return name_settings(context, common, record);
-    if (is("hang") || is("poll"))
+    if (stub_is("lost") || stub_is("elsewhere"))
+        stub_lose_rank();
+    if (stub_has_ranks()) {
+        strcpy(context->error, "out.npy: cannot take its final name");
+        return TESS_IO_FAILED;
+    }
+    if (stub_is("hang") || stub_is("poll"))
         mark_started();
-    while (is("hang"))
+    while (stub_is("hang"))
         wait_a_little();
-    if (!is("poll"))
+    if (!stub_is("poll"))
         return TESS_OK;
     while (common->progress(common->progress_user, 0, 1, 0))
         wait_a_little();
@@ -237,7 +221,7 @@ tess_status tess_convert(tess_context *context, const char *input, const char *o
 {
     (void)context, (void)input, (void)output;
     mark_started();
-    while (is("hang"))
+    while (stub_is("hang"))
         wait_a_little();
     *record = strdup("{}");
     return TESS_OK;
@@ -330,7 +314,7 @@ tess_status tess_plan_reconstruct(tess_context *context, const tess_reconstruct_
 tess_status tess_record_summary(tess_context *context, const char *record, char **text)
 {
     (void)context, (void)record;
-    *text = strdup(is("settings") ? "stopped by `max_seconds`\n" : "a summary\n");
+    *text = strdup(stub_is("settings") ? "stopped by `max_seconds`\n" : "a summary\n");
     return TESS_OK;
 }
 

@@ -2,10 +2,13 @@
  *   calls    makes every call of dist/dist.h, and checks what comes back
  *   wait     prints "RANK PID" of all ranks, then calls barriers until it is ended
  *   work     as wait, but each rank computes for a long time between its calls
+ *   slow     as wait, but it catches SIGTERM, as jobs do, and a rank that reports a loss needs 3 seconds to end, as it
+ *            does where MPI_Abort hangs
  *   version  joins with another version on the rank in FAULT_RANK
  *   fail     the rank in FAULT_RANK fails before a collective call
  * Prints one line "ok" or "error: ..." from rank 0. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,16 +298,18 @@ static void wait_for_end(tess_dist *dist, tess_error *error, bool works)
 
 static void lost(void *user, const char *text)
 {
-    (void)user;
-    if (text)
-        fprintf(stderr, "lost: %s\n", text);
+    if (!text)
+        return;
+    fprintf(stderr, "lost: %s\n", text);
+    if (strcmp(user, "slow") == 0)
+        sleep(3);
 }
 
 static tess_status run(tess_dist *dist, const char *mode, tess_error *error)
 {
     if (strcmp(mode, "calls") == 0)
         check_calls(dist, error);
-    else if (strcmp(mode, "wait") == 0 || strcmp(mode, "work") == 0)
+    else if (strcmp(mode, "wait") == 0 || strcmp(mode, "work") == 0 || strcmp(mode, "slow") == 0)
         wait_for_end(dist, error, mode[1] == 'o');
     else if (strcmp(mode, "fail") == 0 && dist->rank == fault_rank())
         return tess_fail(error, TESS_BAD_INPUT, "no such file");
@@ -322,7 +327,10 @@ int main(int argc, char **argv)
                                                                                            : TESSERA_VERSION,
                                          .words = (const char *const *)argv + 1,
                                          .word_count = argc - 1,
-                                         .lost = lost};
+                                         .lost = lost,
+                                         .user = argc > 1 ? argv[1] : "calls"};
+    if (strcmp(mode, "slow") == 0)
+        signal(SIGTERM, SIG_IGN);
     tess_status status = tess_dist_open(&settings, &dist, &rank, &error);
     if (status == TESS_OK)
         status = tess_dist_agree(dist, run(dist, mode, &error), &error);

@@ -38,6 +38,12 @@ result = bench.run("denoise", image, out, "--model", model, preexec_fn=lambda: (
 check(result.status == 1 and np.load(out).shape == (20, 20, 3), "closed standard files: messages do not go into the image")
 stub.check_refused(stub.run("denoise", "a", "b", env={"STUB": "no-memory"}), 1, "tessera: no memory")
 
+# --- a rank is lost, and the job fails because of it: one line, of whoever notices first -----------------------------------
+
+for behaviour, line in (("lost", "tessera: rank 1 (host, pid 1) has died; the job ends\n"), ("elsewhere", ""), ("failed", "tessera: out.npy: cannot take its final name\n")):
+    result = stub.run("denoise", "a", "b", "--quiet", env={"STUB": behaviour})
+    check(result.status == 1 and result.err == line, f"a lost rank, {behaviour}: {result}")
+
 # --- notes and progress ------------------------------------------------------------------------------------------------
 
 talk = {"env": {"STUB": "talk"}}

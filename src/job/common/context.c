@@ -33,9 +33,10 @@ void tess_context_destroy(tess_context *context)
 static void on_lost(void *user, const char *text)
 {
     const tess_context *context = user;
-    tess_temp_remove_all();
+    /* The report comes first: a job whose temporary files are gone fails, and its program should know why. */
     if (context->lost)
         context->lost(text);
+    tess_temp_remove_all();
 }
 
 tess_status tess_context_join(tess_context *context, const char *const *words, int count, tess_lost_fn lost)
