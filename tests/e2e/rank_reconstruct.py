@@ -32,13 +32,13 @@ class Job:
         names = [self.bench.path("out.npy"), self.bench.path("saved.npy"), self.bench.path("side.npy")]
         return names, (names[0], "--save-measurement", names[1], "--side-by-side", names[2])
 
-    def run(self, ranks, *verb):
+    def run(self, ranks, *verb, env=None):
         names, words = self.outputs()
         for name in names:
             name.unlink(missing_ok=True)
         command = (*(verb or ("reconstruct",)), *words, *self.words)
         if ranks:
-            return self.launcher.run(ranks, self.program, *command)
+            return self.launcher.run(ranks, self.program, *command, env=env or {})
         done = self.bench.run(*command)
         return done.status, done.out, done.err
 
@@ -48,9 +48,9 @@ class Job:
     def arrays(self):
         return [np.load(name).astype(np.float64) for name in self.outputs()[0]]
 
-    def check(self, ranks):
+    def check(self, ranks, env=None):
         bench = self.bench
-        status, _, err = self.run(ranks)
+        status, _, err = self.run(ranks, env=env)
         if not bench.check(status == 0 and not said(err), f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
             return None
         record, results = self.read(), self.arrays()
@@ -216,6 +216,49 @@ def blurred(sharp, kernel):
     return out
 
 
+def check_ways(bench, launcher, program):
+    """By halos or by the spectrum: the plan takes the cheaper, says so, and falls back where halos do not fit. Both send the bytes that follow from the sizes."""
+    jobs = {}
+    one = Job(bench, launcher, program, bench.path("known.json"), "--iterations", "2", close=CLOSE)
+    for way in ("halo", "spectrum"):
+        record = jobs[way] = one.check(3, env={"TESSERA_BLURS": way})
+        if record:
+            own = record["reconstruct"]
+            bench.check(own["blur_exchange"]["way"] == way and own["blur_exchange"]["because"] == "TESSERA_BLURS" and own["blur_exchange"]["rows"] == 3, f"{way}: {own['blur_exchange']}")
+            bench.check(("halos of 3 rows" if way == "halo" else "columns of their spectrum") in own["parts_reason"], f"{way}: {own['parts_reason']}")
+    sent = {way: [part["gradient_sent_bytes"] for part in record["reconstruct"]["parts"]] for way, record in jobs.items() if record}
+    print("bytes sent in two data steps of three blurs of 101 x 50:", sent)
+    bench.check(len(sent) == 2 and all(0 < 3 * a < b for a, b in zip(sent["halo"], sent["spectrum"])), f"halos send less than a third: {sent}")
+    record = one.check(2)
+    if record:
+        way = record["reconstruct"]["blur_exchange"]
+        faster = min(("spectrum", "halo"), key=lambda name: way[f"{name}_seconds"])
+        bench.check(way["because"] == "cost" and way["way"] == faster and 0 < way["halo_bytes"] < way["spectrum_bytes"] and "ms a step" in record["plan"]["reason"], f"the cheaper way: {way}")
+    check_fallback(bench, launcher, program)
+
+
+def check_fallback(bench, launcher, program):
+    """Kernels of one column whose reach is more than a strip: halos need more memory than the spectrum. Between both, the spectrum is taken."""
+    kernel = np.zeros((61, 1))
+    kernel[::2] = 1
+    np.save(bench.path("tall.npy"), kernel)
+    np.save(bench.path("tall_m.npy"), picture(96, 400).astype(np.float32))
+    bench.path("tall.json").write_text(json.dumps({"operator": "blur", "kernel": "tall.npy", "measurement": "tall_m.npy", "range": [0, 1], "noise": 0.02}))
+    words = ("--problem", bench.path("tall.json"), *models(bench)[1], "--iterations", "2", "--threads", "1", "--json", "-", "--quiet")
+
+    def plan(way, *more):
+        status, out, err = launcher.run(3, program, "plan", "reconstruct", bench.path("x.npy"), *words, *more, env={"TESSERA_BLURS": way})
+        return json.loads(out) if bench.check(status == 0 and not said(err), f"plan {way} {more}: {status} {err[:300]}") else None
+
+    records = [plan(way) for way in ("spectrum", "halo")]
+    if not all(records):
+        return
+    low, high = (max(part["planned_bytes"] for part in record["reconstruct"]["parts"]) for record in records)
+    record = low < high and plan("halo", "--memory", f"{(low + high) // 2 // 1024}K")
+    bench.check(record and record["reconstruct"]["blur_exchange"]["way"] == "spectrum" and record["reconstruct"]["blur_exchange"]["because"] == "memory" and "do not fit" in record["plan"]["reason"]
+                and record["plan"]["peak_bytes"]["total"] == low, f"halos that do not fit: {low} {high} {record}")
+
+
 def blurs(bench, launcher, program):
     """Measured blurs: kernels of any shape, with both boundaries; ranks find the same exposures, range, noise and weights. A circular blur
     has the bits of one rank. With an unknown boundary, conjugate gradients add up over the ranks. The network comes with the program: random
@@ -244,6 +287,9 @@ def blurs(bench, launcher, program):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
             one.check(ranks)
+            if close:  # the way that the plan has not taken, or has
+                one.check(ranks, env={"TESSERA_BLURS": "halo"})
+    check_ways(bench, launcher, program)
     np.save(bench.path("large.npy"), np.tile(picture(384, 512), (4, 1, 1)).astype(np.float32))
     large = bench.path("large.json")
     for boundary in ("circular", "unknown"):
