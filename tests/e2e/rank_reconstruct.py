@@ -13,6 +13,7 @@ from rank_launcher import open_bench, ranks_of, said
 from support import dncnn, drunet, leftovers, picture, to_integers, write_png, write_safetensors
 
 CLOSE = 1e-6  # |one - many| / |one|, where the order of sums depends on the ranks
+NEAR = 5e-6  # the same for blurs by halos: strips are transformed at another length than the image, and the data step divides this rounding by its weight
 FREE = 2e-2  # the same after 50 steps of conjugate gradients from nothing, which amplify every rounding error
 
 
@@ -49,18 +50,20 @@ class Job:
         return [np.load(name).astype(np.float64) for name in self.outputs()[0]]
 
     def check(self, ranks, env=None):
+        """With the tolerance of the way that the record names, if there is a choice."""
         bench = self.bench
         status, _, err = self.run(ranks, env=env)
         if not bench.check(status == 0 and not said(err), f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
             return None
         record, results = self.read(), self.arrays()
+        close = NEAR if record["reconstruct"].get("blur_exchange", {}).get("way") == "halo" else self.close
         apart = [float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in zip(self.results, results)]
-        bench.check(max(apart) <= self.close, f"{ranks} ranks: {self.name}: result, measurement and pictures differ by {apart}")
+        bench.check(max(apart) <= close, f"{ranks} ranks: {self.name}: result, measurement and pictures differ by {apart}")
         own, alone = record["reconstruct"], self.record["reconstruct"]
         for key in self.record.get("quality", {}):
-            bench.check(abs(record["quality"][key] - self.record["quality"][key]) <= max(1e-5, 10 * self.close), f"{ranks} ranks: {self.name}: {key} {record['quality']} {self.record['quality']}")
+            bench.check(abs(record["quality"][key] - self.record["quality"][key]) <= max(1e-5, 10 * close), f"{ranks} ranks: {self.name}: {key} {record['quality']} {self.record['quality']}")
         curves = [[step.get("psnr_db", 0) for step in r["iterations"]] for r in (own, alone)]
-        bench.check(np.allclose(*curves, rtol=max(1e-6, self.close)), f"{ranks} ranks: {self.name}: the same iterations: {curves}")
+        bench.check(np.allclose(*curves, rtol=max(1e-6, close)), f"{ranks} ranks: {self.name}: the same iterations: {curves}")
         bench.check(abs(own.get("baseline_psnr_db", 0) - alone.get("baseline_psnr_db", 0)) <= 1e-5 and own["stopped"] == alone["stopped"], f"{ranks} ranks: {self.name}: {own}")
         parts = own["parts"]
         unit = "slice" if "slices" in parts[0] else "row"
@@ -237,6 +240,9 @@ def check_ways(bench, launcher, program):
     check_fallback(bench, launcher, program)
 
 
+RESERVE = 4 << 20  # that a limit keeps beside the plan
+
+
 def check_fallback(bench, launcher, program):
     """Kernels of one column whose reach is more than a strip: halos need more memory than the spectrum. Between both, the spectrum is taken."""
     kernel = np.zeros((61, 1))
@@ -254,7 +260,7 @@ def check_fallback(bench, launcher, program):
     if not all(records):
         return
     low, high = (max(part["planned_bytes"] for part in record["reconstruct"]["parts"]) for record in records)
-    record = low < high and plan("halo", "--memory", f"{(low + high) // 2 // 1024}K")
+    record = low < high and plan("halo", "--memory", f"{((low + high) // 2 + RESERVE) // 1024}K")
     bench.check(record and record["reconstruct"]["blur_exchange"]["way"] == "spectrum" and record["reconstruct"]["blur_exchange"]["because"] == "memory" and "do not fit" in record["plan"]["reason"]
                 and record["plan"]["peak_bytes"]["total"] == low, f"halos that do not fit: {low} {high} {record}")
 
@@ -286,8 +292,8 @@ def blurs(bench, launcher, program):
                                        ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("wide", CLOSE, (), (2, 3))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
-            one.check(ranks)
-            if close:  # the way that the plan has not taken, or has
+            record = one.check(ranks)
+            if record and record["reconstruct"].get("blur_exchange", {}).get("way") == "spectrum":  # the other way, too
                 one.check(ranks, env={"TESSERA_BLURS": "halo"})
     check_ways(bench, launcher, program)
     np.save(bench.path("large.npy"), np.tile(picture(384, 512), (4, 1, 1)).astype(np.float32))
