@@ -61,6 +61,6 @@ tess_blurs_way tess_blurs_choose(const tess_blurs *b, const tess_links *links, c
 tess_links tess_blurs_links(int per_node)
 {
     return (tess_links){.per_node = per_node,
-                        .inside = {.latency = 5e-6, .rate = 3e9, .rank_rate = 3e9},
+                        .inside = {.latency = 5e-6, .rate = 1.5e9, .rank_rate = 1.5e9},
                         .outside = {.latency = 15e-6, .rate = 3e9, .adapters = 1, .shared = 1.3}};
 }
