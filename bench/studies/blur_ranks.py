@@ -1,5 +1,5 @@
 """blur_ranks.py PROGRAM [SIDE [KERNEL [REPEATS]]]: measured blurs with an unknown boundary on several ranks, by columns of the spectrum and by halos: seconds of the data step, bytes that a rank
-sends in it, and how far the result is from that of one rank. Both ways are run in turn, because other work on the machine disturbs them; the least and the median are printed. Needs mpirun."""
+sends in it, and how far the result is from that of one rank; beside that, how far the result of one rank moves if each measured value moves by one unit in its last place, or not. Both ways are run in turn, because other work on the machine disturbs them; the least and the median are printed. Needs mpirun."""
 import json
 import os
 import pathlib
@@ -32,6 +32,17 @@ def problem(folder, side, kernel, blurs):
     return file
 
 
+def moved(folder, file):
+    """The result of one rank from measurements that differ by rounding."""
+    values = np.load(folder / "m.npy")
+    which = np.random.default_rng(3).integers(0, 3, values.shape)
+    ways = (np.nextafter(values, np.float32(np.inf)), np.nextafter(values, np.float32(-np.inf)), values)
+    np.save(folder / "m.npy", np.choose(which, ways).astype(np.float32))
+    result = run(folder, file, 1, "")[2]
+    np.save(folder / "m.npy", values)
+    return result
+
+
 def run(folder, file, ranks, way):
     words = [sys.argv[1], "reconstruct", folder / "out.npy", "--problem", file, "--iterations", ITERATIONS, "--threads", 1, "--json", folder / "record.json", "--quiet"]
     launcher = ["mpirun", "--oversubscribe", "-n", ranks] if ranks > 1 else []
@@ -50,6 +61,7 @@ def main():
             folder = pathlib.Path(name)
             file = problem(folder, side, kernel, blurs)
             alone = run(folder, file, 1, "")[2]
+            print(f"{blurs} blurs: measurements that differ by rounding move one rank by {np.linalg.norm(moved(folder, file) - alone) / np.linalg.norm(alone):.1g}", flush=True)
             for ranks in (2, 3, 4):
                 seconds, sent, off = {}, {}, {}
                 for way in ("spectrum", "halo") * repeats:

@@ -13,7 +13,7 @@ from rank_launcher import open_bench, ranks_of, said
 from support import dncnn, drunet, leftovers, picture, to_integers, write_png, write_safetensors
 
 CLOSE = 1e-6  # |one - many| / |one|, where the order of sums depends on the ranks
-NEAR = 5e-6  # the same for blurs by halos: strips are transformed at another length than the image, and the data step divides this rounding by its weight
+NEAR = 5e-6  # the same for blurs by halos: strips are transformed at another length than the image, and deblurring amplifies this rounding: bench/studies/blur_ranks.py
 FREE = 2e-2  # the same after 50 steps of conjugate gradients from nothing, which amplify every rounding error
 
 
