@@ -156,7 +156,7 @@ tess_status tess_dist_pool(tess_dist *dist, const void *mine, size_t bytes, void
 
 struct tess_dist_exchange {
     const tess_dist_ops *ops;
-    const tess_dist *dist;
+    tess_dist *dist;
     bool under_way;
     tess_dist_requests requests;
 };
@@ -194,6 +194,8 @@ tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_di
         return tess_fail(error, TESS_INTERNAL, "an exchange of %d transfers, made for %d%s", count,
                          exchange->requests.most, exchange->under_way ? ", is under way already" : "");
     exchange->under_way = true;
+    for (int i = 0; i < count; i++)
+        exchange->dist->sent += list[i].peer == exchange->dist->rank ? 0 : list[i].send_bytes;
     return exchange->ops->begin(&exchange->requests, list, count, error);
 }
 

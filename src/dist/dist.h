@@ -37,6 +37,7 @@ typedef struct tess_dist {
     int64_t next;             /* of the last counter, when alone */
     void (*lost)(void *user, const char *text); /* as in the settings */
     void *lost_user;
+    uint64_t sent;            /* bytes of exchanges to other ranks so far */
     struct tess_trace *trace; /* where the time of exchanges is recorded; NULL: nowhere */
 } tess_dist;
 

@@ -9,7 +9,7 @@ static tess_convolve *convolve_of(tess_operator *op)
 
 /* Pointers into the scratch memory. */
 typedef struct parts {
-    void *workspace, *response, *seen, *blurred, *sum, *image, *waves;
+    void *workspace, *response, *seen, *blurred, *sum, *image, *waves, *rows;
 } parts;
 
 static parts parts_of(const tess_convolve *v, void *scratch)
@@ -21,7 +21,18 @@ static parts parts_of(const tess_convolve *v, void *scratch)
                    at + v->waves_at[1],
                    at + v->waves_at[2],
                    at + v->image_at,
+                   at,
                    at};
+}
+
+/* For what needs the spectrum of the whole image. */
+static parts whole_of(const tess_convolve *v, void *scratch)
+{
+    char *at = scratch;
+    return (parts){.workspace = at + v->whole.workspace_at,
+                   .response = at + v->whole.response_at,
+                   .image = at + v->whole.image_at,
+                   .waves = at};
 }
 
 static void run(const tess_convolve *v, int step, const parts *p, const void *in, void *out, const void *with,
@@ -43,16 +54,23 @@ static void copy_columns(const tess_convolve *v, const tess_waves *waves, const 
 static void transform(const tess_convolve *v, const parts *p, const void *image, void *spectrum,
                       tess_stream *stream)
 {
-    if (tess_share_many(v->op.share))
+    if (v->halo) {
+        tess_overlap_gather(&v->overlap, image, p->rows);
+        run(v, CONVOLVE_TRANSFORM, p, p->rows, spectrum, NULL, stream);
+    } else if (tess_share_many(v->op.share)) {
         copy_columns(v, &v->waves, tess_waves_there(&v->waves, image, p->waves, stream), spectrum, stream);
-    else
+    } else {
         run(v, CONVOLVE_TRANSFORM, p, image, spectrum, NULL, stream);
+    }
 }
 
 static void back(const tess_convolve *v, const parts *p, const void *spectrum, void *image,
                  tess_stream *stream)
 {
-    if (tess_share_many(v->op.share)) {
+    if (v->halo) {
+        run(v, CONVOLVE_BACK, p, spectrum, p->rows, NULL, stream);
+        tess_overlap_own(&v->overlap, p->rows, image);
+    } else if (tess_share_many(v->op.share)) {
         copy_columns(v, &v->waves, spectrum, p->waves, stream);
         tess_waves_back(&v->waves, p->waves, image, stream);
     } else {
@@ -60,15 +78,25 @@ static void back(const tess_convolve *v, const parts *p, const void *spectrum, v
     }
 }
 
-/* Computes H_i in p->response; p->image holds the kernel's image temporarily. */
+/* Computes this rank's columns of H_i in p->response. */
+static void make_columns(const tess_convolve *v, const tess_kernels *kernels, int64_t i, const parts *p,
+                         tess_stream *stream)
+{
+    tess_kernels_place(kernels, v->held.data, i, p->image, stream);
+    copy_columns(v, &v->kernel_waves, tess_waves_there(&v->kernel_waves, p->image, p->waves, stream),
+                 p->response, stream);
+}
+
+/* Computes H_i in p->response; p->image, or the rows of a halo, hold the kernel's image temporarily. */
 static void make_response(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
 {
-    tess_kernels_place(&v->kernels, v->held.data, i, p->image, stream);
-    if (tess_share_many(v->op.share))
-        copy_columns(v, &v->kernel_waves, tess_waves_there(&v->kernel_waves, p->image, p->waves, stream),
-                     p->response, stream);
-    else
-        run(v, CONVOLVE_KERNEL_SPECTRUM, p, p->image, p->response, NULL, stream);
+    if (tess_share_many(v->op.share) && !v->halo) {
+        make_columns(v, &v->kernels, i, p, stream);
+        return;
+    }
+    void *image = v->halo ? p->rows : p->image;
+    tess_kernels_place(&v->kernels, v->held.data, i, image, stream);
+    run(v, CONVOLVE_KERNEL_SPECTRUM, p, image, p->response, NULL, stream);
 }
 
 /* Blurs the image whose spectrum is p->seen into `out`. */
@@ -145,11 +173,16 @@ static void convolve_absorb(tess_operator *op, const void *measurement, void *sc
     const tess_convolve *v = convolve_of(op);
     const parts p = parts_of(v, scratch);
     void *data = (char *)v->held.data + v->data_at;
-    correlate(v, measurement, &p, true, stream);
+    correlate(v, measurement, &p, !v->halo, stream);
     if (v->margins)
         back(v, &p, p.sum, data, stream);
     else
         run(v, CONVOLVE_KEEP_WAVES, &p, p.sum, data, NULL, stream);
+    const parts whole = whole_of(v, scratch);
+    for (int64_t i = 0; v->halo && i < op->measurement.n; i++) {
+        make_columns(v, &v->whole_kernels, i, &whole, stream);
+        add_power(v, i, &whole, stream);
+    }
 }
 
 /* The transpose is applied to each blur's middle as soon as it is computed, so that no measurement is held. */
@@ -179,7 +212,7 @@ static void filter(const tess_convolve *v, const double *factors, const void *in
     const char *held = v->held.data;
     tess_op_buffers buffers = {.in = {in, held + v->power_at, v->margins ? NULL : held + v->data_at},
                                .out = {out},
-                               .workspace = (char *)scratch + v->workspace_at,
+                               .workspace = whole_of(v, scratch).workspace,
                                .factors = factors};
     const bool many = tess_share_many(v->op.share);
     if (many)
@@ -217,6 +250,8 @@ static void convolve_destroy(tess_operator *op)
         if (v->step[i])
             op->device->ops->release(op->device, v->step[i]);
     tess_kernels_close(&v->kernels);
+    tess_kernels_close(&v->whole_kernels);
+    tess_overlap_close(&v->overlap);
     tess_waves_close(&v->waves);
     tess_waves_close(&v->kernel_waves);
     op->device->memory->free(op->device, &v->held);

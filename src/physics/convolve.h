@@ -10,8 +10,10 @@
  * FFT: `normal` computes N x, and `precondition` is the inverse of the circular N + shift, which differs from the
  * true one only near the margins, so that few steps of conjugate gradients suffice.
  *
- * Ranks that share the image have a strip of its rows, margins included, the measured rows among these, and some columns of
- * all spectra (waves.h). */
+ * Ranks that share the image have a strip of its rows, margins included, the measured rows among these. They blur in one of two
+ * ways: each has some columns of all spectra (waves.h), for which images are transposed twice for each blur; or, with `halo`, each
+ * transforms its strip alone, with as many rows of its neighbours as the kernels reach (overlap.h). The preconditioner divides by the
+ * spectrum of the whole image, so it has columns of that in both ways. */
 #ifndef TESS_PHYSICS_CONVOLVE_H
 #define TESS_PHYSICS_CONVOLVE_H
 
@@ -26,7 +28,11 @@ typedef struct tess_convolve_settings {
     int64_t count;
     const tess_blur_kernel *kernels; /* not needed after the operator is created */
     tess_share *share;               /* of the image's rows; NULL: alone; must outlive the operator */
+    bool halo; /* how ranks blur; alone it does not matter. Needs tess_convolve_can_halo */
 } tess_convolve_settings;
+
+/* Whether ranks may blur strips with the rows of their neighbours: the image has margins, and no kernel is folded. */
+bool tess_convolve_can_halo(const tess_convolve_settings *settings);
 
 /* Returns a side for `seen` pixels with at least `reach` around them whose prime factors are small, so that its FFT
  * is fast. */

@@ -19,114 +19,75 @@ int64_t tess_convolve_side(int64_t seen, int64_t reach)
     }
 }
 
-static tess_op combine(tess_tensor in, tess_tensor out, double a, double b)
+/* Rows that the kernels reach up or down. */
+static int64_t reach_of(const tess_convolve_settings *s)
 {
-    return (tess_op){.kind = TESS_OP_COMBINE,
-                     .outputs = 1,
-                     .in = {in, in},
-                     .out = {out},
-                     .combine = {.a = a, .b = b, .low = -INFINITY, .high = INFINITY},
-                     .inputs = b != 0 ? 2 : 1};
+    int64_t reach = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        reach = tess_max_i64(reach, tess_kernel_reach_rows(&s->kernels[i]));
+    return reach;
 }
 
-static tess_op product(tess_tensor waves, tess_tensor response, bool conjugate)
+bool tess_convolve_can_halo(const tess_convolve_settings *s)
 {
-    return (tess_op){.kind = TESS_OP_SPECTRUM,
-                     .outputs = 1,
-                     .in = {waves, response},
-                     .out = {waves},
-                     .spectrum = {.complex_factor = true, .conjugate = conjugate},
-                     .inputs = 2};
+    return s->seen_height > 0 && 2 * reach_of(s) + 1 <= s->height;
 }
 
-/* A part of the image in the image's storage; an empty part has no op. */
-static tess_tensor window(tess_tensor image, int64_t height, int64_t width)
-{
-    image.h = height;
-    image.w = width;
-    return image;
-}
-
-static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
-{
-    const tess_tensor image = v->op.image, *seen = &v->op.measurement;
-    const tess_tensor middle = window(image, seen->h, seen->w),
-                      dense = tess_tensor_2d(TESS_F32, 1, seen->h, seen->w, image.c);
-    const int64_t rows = v->margin_rows, columns = s->margin_columns, below = image.h - rows - seen->h,
-                  right = image.w - columns - seen->w;
-    v->margins = s->seen_height > 0;
-    v->middle = rows * image.stride_h + columns * image.stride_w;
-    ops[CONVOLVE_CROP] = combine(middle, dense, 1, 0);
-    ops[CONVOLVE_PAD] = combine(dense, middle, 1, 0);
-    const tess_tensor edges[4] = {window(image, rows, image.w), window(image, below, image.w),
-                                  window(image, seen->h, columns), window(image, seen->h, right)};
-    const int64_t at[4] = {0, (rows + seen->h) * image.stride_h, rows * image.stride_h,
-                           v->middle + seen->w * image.stride_w};
-    for (int k = 0; k < 4; k++) {
-        ops[CONVOLVE_EDGE + k] = combine(edges[k], edges[k], 0, 0);
-        v->edge_at[k] = at[k];
-    }
-}
-
-static void describe(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
-{
-    const tess_tensor image = v->op.image;
-    const bool many = tess_share_many(s->share);
-    const int64_t h = many ? v->waves.columns.h : image.h, bins = many ? v->waves.columns.w : image.w / 2 + 1;
-    const tess_tensor waves = tess_tensor_2d(TESS_F32, 1, h, bins, 2 * image.c),
-                      one = tess_tensor_2d(TESS_F32, 1, h, image.w, 1),
-                      response = tess_tensor_2d(TESS_F32, 1, h, bins, 2),
-                      power = tess_tensor_2d(TESS_F32, 1, h, bins, 1),
-                      real = tess_tensor_channels(response, 1);
-    ops[CONVOLVE_KERNEL_SPECTRUM] =
-        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {one}, .out = {response}};
-    ops[CONVOLVE_TRANSFORM] =
-        (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {image}, .out = {waves}};
-    ops[CONVOLVE_BACK] = (tess_op){.kind = TESS_OP_FFT,
-                                   .inputs = 1,
-                                   .outputs = 1,
-                                   .in = {waves},
-                                   .out = {image},
-                                   .fft = {.inverse = true}};
-    ops[CONVOLVE_TIMES] = product(waves, response, false);
-    ops[CONVOLVE_TIMES_CONJUGATE] = product(waves, response, true);
-    ops[CONVOLVE_KEEP_WAVES] = combine(waves, waves, 1, 0);
-    ops[CONVOLVE_ADD_WAVES] = combine(waves, waves, 1, 1);
-    ops[CONVOLVE_CLEAR] = combine(image, image, 0, 0);
-    ops[CONVOLVE_SQUARE] = product(response, response, true);
-    ops[CONVOLVE_KEEP_POWER] = combine(real, power, 1, 0);
-    ops[CONVOLVE_ADD_POWER] = combine(real, power, 1, 1);
-    ops[CONVOLVE_ADD_POWER].in[1] = power;
-    ops[CONVOLVE_LESS] = combine(image, image, 1, -1);
-    describe_margins(v, s, ops);
-    ops[CONVOLVE_FILTER] = (tess_op){.kind = TESS_OP_FILTER,
-                                     .outputs = 1,
-                                     .in = {image, power, waves},
-                                     .out = {image},
-                                     .inputs = v->margins ? 2 : 3};
-    if (many) { /* a product in place */
-        ops[CONVOLVE_FILTER].in[0] = ops[CONVOLVE_FILTER].out[0] = waves;
-        ops[CONVOLVE_FILTER].filter.product_only = true;
-    }
-    for (int i = 0; i < CONVOLVE_STEPS; i++)
-        for (int k = 0; k < TESS_SPATIAL; k++)
-            ops[i].kernel[k] = ops[i].stride[k] = 1;
-}
-
-/* Parts of an image may be empty, and ranks transform with `waves`. */
+/* Parts of an image may be empty, and without halos ranks transform with `waves`. */
 static bool runs(const tess_convolve *v, const tess_op *op)
 {
-    return op->in[0].h > 0 && op->in[0].w > 0 && !(tess_share_many(v->op.share) && op->kind == TESS_OP_FFT);
+    return op->in[0].h > 0 && op->in[0].w > 0 &&
+           !(tess_share_many(v->op.share) && !v->halo && op->kind == TESS_OP_FFT);
+}
+
+/* Aligned bytes. */
+typedef struct sizes {
+    size_t waves, response, image, power, factor; /* factor: a rank's columns of a kernel's spectrum */
+    size_t workspace, filter;                     /* of all ops; of the filter */
+} sizes;
+
+/* Ranks with halos use the scratch in two ways, one after the other. */
+static void lay_out_scratch(tess_convolve *v, const sizes *s)
+{
+    const size_t one = v->kernel_waves.scratch_bytes, colours = v->waves.scratch_bytes,
+                 columns = one > colours ? one : colours;
+    size_t rows = 0;
+    if (v->halo && tess_tensor_bytes(&v->overlap.rows, &rows)) /* less than its spectrum */
+        rows = tess_align_size(rows, ALIGNMENT);
+    v->workspace_at = v->halo ? rows : columns;
+    v->response_at = v->workspace_at + s->workspace;
+    v->waves_at[0] = v->response_at + s->response;
+    v->waves_at[1] = tess_share_many(v->op.share) && !v->halo ? 0 : v->waves_at[0] + s->waves;
+    v->waves_at[2] = (v->waves_at[1] ? v->waves_at[1] : v->waves_at[0]) + s->waves;
+    v->image_at = v->waves_at[2] + s->waves;
+    v->op.scratch_bytes = v->image_at + s->image;
+    v->whole.workspace_at = columns;
+    v->whole.response_at = columns + s->workspace;
+    v->whole.image_at = v->whole.response_at + s->factor;
+    const size_t whole = v->whole.image_at + s->image;
+    if (v->halo && whole > v->op.scratch_bytes)
+        v->op.scratch_bytes = whole;
+    v->op.step_scratch_bytes = v->margins ? v->op.scratch_bytes : v->workspace_at + s->filter;
+}
+
+static bool bytes_of(const tess_tensor *t, size_t *bytes)
+{
+    const bool fits = tess_tensor_bytes(t, bytes);
+    *bytes = fits ? tess_align_size(*bytes, ALIGNMENT) : 0;
+    return fits;
 }
 
 /* Computes the layout of the memory and its size. */
 static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], tess_error *error)
 {
     tess_device *device = v->op.device;
-    size_t all, waves, response, image, workspace = 0, plans = 0, filter = 0;
-    if (!tess_tensor_bytes(&v->op.measurement, &all) || !tess_tensor_bytes(&v->op.image, &image) ||
-        !tess_tensor_bytes(&ops[CONVOLVE_TRANSFORM].out[0], &waves) ||
-        !tess_tensor_bytes(&ops[CONVOLVE_KERNEL_SPECTRUM].out[0], &response))
+    sizes s = {0};
+    size_t all, plans = 0;
+    if (!bytes_of(&v->op.measurement, &all) || !bytes_of(&v->op.image, &s.image) ||
+        !bytes_of(&ops[CONVOLVE_TRANSFORM].out[0], &s.waves) ||
+        !bytes_of(&ops[CONVOLVE_KERNEL_SPECTRUM].out[0], &s.response) ||
+        !bytes_of(&ops[CONVOLVE_SQUARE].out[0], &s.factor) ||
+        !bytes_of(&ops[CONVOLVE_KEEP_POWER].out[0], &s.power))
         return tess_fail(error, TESS_OVER_LIMIT, "%lld blurs of %lldx%lld pixels are too many",
                          (long long)v->op.measurement.n, (long long)v->op.image.h, (long long)v->op.image.w);
     for (int i = 0; i < CONVOLVE_STEPS; i++) {
@@ -134,28 +95,17 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
         if (!runs(v, &ops[i]))
             continue;
         TESS_TRY(device->ops->query(device, &ops[i], &needs, error));
-        workspace = needs.workspace > workspace ? needs.workspace : workspace;
+        const size_t workspace = tess_align_size(needs.workspace, ALIGNMENT);
+        s.workspace = workspace > s.workspace ? workspace : s.workspace;
+        s.filter = i == CONVOLVE_FILTER ? workspace : s.filter;
         plans += needs.held;
-        filter = i == CONVOLVE_FILTER ? tess_align_size(needs.workspace, ALIGNMENT) : filter;
     }
-    waves = tess_align_size(waves, ALIGNMENT);
-    response = tess_align_size(response, ALIGNMENT);
-    if (tess_share_many(v->op.share)) {
-        const size_t one = v->kernel_waves.scratch_bytes, colours = v->waves.scratch_bytes;
-        v->workspace_at = one > colours ? one : colours;
-        plans += v->waves.held_bytes + v->kernel_waves.held_bytes;
-    }
-    v->response_at = v->workspace_at + tess_align_size(workspace, ALIGNMENT);
-    v->waves_at[0] = v->response_at + response;
-    v->waves_at[1] = tess_share_many(v->op.share) ? 0 : v->waves_at[0] + waves;
-    v->waves_at[2] = (v->waves_at[1] ? v->waves_at[1] : v->waves_at[0]) + waves;
-    v->image_at = v->waves_at[2] + waves;
-    v->op.scratch_bytes = v->image_at + tess_align_size(image, ALIGNMENT);
-    v->op.step_scratch_bytes = v->margins ? v->op.scratch_bytes : v->workspace_at + filter;
+    lay_out_scratch(v, &s);
     v->power_at = tess_align_size(tess_kernels_bytes(&v->kernels), ALIGNMENT);
-    v->data_at = v->power_at + tess_align_size(response / 2, ALIGNMENT);
-    v->held_bytes = v->data_at + (v->margins ? tess_align_size(image, ALIGNMENT) : waves);
-    v->op.held_bytes = device->memory->granted(device, v->held_bytes) + plans;
+    v->data_at = v->power_at + s.power;
+    v->held_bytes = v->data_at + (v->margins ? s.image : s.waves);
+    v->op.held_bytes = device->memory->granted(device, v->held_bytes) + plans + v->waves.held_bytes +
+                       v->kernel_waves.held_bytes;
     v->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&v->kernels));
     return TESS_OK;
 }
@@ -180,6 +130,37 @@ static tess_status check(const tess_convolve_settings *s, tess_error *error)
                          (long long)s->margin_columns, (long long)s->height, (long long)s->width);
     for (int64_t i = 0; i < s->count; i++)
         TESS_TRY(tess_kernel_check(&s->kernels[i], i, error));
+    if (s->halo && !tess_convolve_can_halo(s))
+        return tess_fail(error, TESS_BAD_OPTION,
+                         "ranks blur strips beside their neighbours only if the image has margins and is "
+                         "higher than the kernels");
+    return TESS_OK;
+}
+
+/* How ranks blur: where the kernels are placed, and what is exchanged. */
+static tess_status sketch_ranks(tess_convolve *v, const tess_convolve_settings *s, tess_error *error)
+{
+    tess_device *device = v->op.device;
+    const int64_t first = tess_share_first(s->share), rows = tess_share_rows(s->share, s->height),
+                  reach = reach_of(s), below = s->height - s->margin_rows - s->seen_height,
+                  height = tess_convolve_side(tess_overlap_height(s->share, s->height, reach), 0);
+    TESS_TRY(tess_waves_lay_out(&v->waves, device, s->share, s->width, s->channels, error));
+    TESS_TRY(tess_waves_lay_out(&v->kernel_waves, device, s->share, s->width, 1, error));
+    if (!v->halo) {
+        tess_kernels_take_rows(&v->kernels, first, rows);
+        return TESS_OK;
+    }
+    v->whole_kernels = v->kernels;
+    tess_kernels_take_rows(&v->whole_kernels, first, rows);
+    tess_kernels_lay_out(&v->kernels, device, height, s->width, s->kernels, s->count);
+    tess_overlap_lay_out(&v->overlap, s->share, s->height, reach,
+                         tess_tensor_2d(TESS_F32, 1, height, s->width, s->channels));
+    /* beside margins as wide as the kernels' reach no measured row sees the other edge */
+    v->overlap.around = s->margin_rows < reach || below < reach;
+    const double pixels = (double)height * (double)s->width,
+                 transforms = (double)(s->count * (s->channels + 1) + s->channels);
+    v->op.forward_flops = transforms * 2.5 * pixels * log2(pixels + 1);
+    v->op.forward_bytes = transforms * 8 * sizeof(float) * pixels;
     return TESS_OK;
 }
 
@@ -212,12 +193,10 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
                             .norm_squared = norm};
     v->margin_rows = tess_min_i64(seen_first - first, rows);
     tess_kernels_lay_out(&v->kernels, device, s->height, s->width, s->kernels, s->count);
-    if (tess_share_many(s->share)) {
-        tess_kernels_take_rows(&v->kernels, first, rows);
-        TESS_TRY(tess_waves_lay_out(&v->waves, device, s->share, s->width, s->channels, error));
-        TESS_TRY(tess_waves_lay_out(&v->kernel_waves, device, s->share, s->width, 1, error));
-    }
-    describe(v, s, ops);
+    v->halo = s->halo && tess_share_many(s->share);
+    if (tess_share_many(s->share))
+        TESS_TRY(sketch_ranks(v, s, error));
+    tess_convolve_describe(v, s, ops);
     return lay_out(v, ops, error);
 }
 
@@ -233,6 +212,10 @@ static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const te
         TESS_TRY(tess_waves_open(&v->kernel_waves, error));
     }
     TESS_TRY(device->memory->alloc(device, &v->held, TESS_MEM_WORKSPACE, v->held_bytes, error));
+    if (v->halo) { /* both have the same values: no kernel is folded */
+        TESS_TRY(tess_overlap_open(&v->overlap, error));
+        TESS_TRY(tess_kernels_open(&v->whole_kernels, list, v->held.data, error));
+    }
     return tess_kernels_open(&v->kernels, list, v->held.data, error);
 }
 

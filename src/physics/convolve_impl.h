@@ -3,11 +3,12 @@
 #define TESS_PHYSICS_CONVOLVE_IMPL_H
 
 #include "physics/convolve.h"
+#include "physics/overlap.h"
 #include "physics/waves.h"
 
 enum {
     CONVOLVE_KERNEL_SPECTRUM,
-    CONVOLVE_TRANSFORM, /* image to spectrum, and back; ranks use `waves` and `kernel_waves` */
+    CONVOLVE_TRANSFORM, /* image to spectrum, and back; without halos ranks use `waves` and `kernel_waves` */
     CONVOLVE_BACK,
     CONVOLVE_TIMES, /* multiply a spectrum by the kernel's, and by its conjugate */
     CONVOLVE_TIMES_CONJUGATE,
@@ -36,10 +37,23 @@ typedef struct tess_convolve {
     int64_t edge_at[4];  /* the same for each margin: top, bottom, left, right */
     bool margins;
     tess_waves waves, kernel_waves; /* only if ranks share the image */
+    bool halo;                      /* they blur strips with the rows of their neighbours */
+    tess_overlap overlap;           /* these; `kernels` are placed in an image of so many rows */
+    tess_kernels whole_kernels;     /* the same kernels in the whole image, for S */
     /* Offsets in scratch: the workspace; spectrum of the kernel; of the image, of one blur and of the sum; an image. Ranks
-     * have the scratch of their transforms before the workspace, and the spectrum of one blur is in it. */
+     * have the scratch of their transforms before the workspace, and the spectrum of one blur is in it; with halos, they have
+     * their rows there. */
     size_t workspace_at, response_at, waves_at[3], image_at;
+    /* The same for S and the preconditioner, which need the whole spectrum also where the blurs do not: then another use of the
+     * scratch, otherwise as above. */
+    struct {
+        size_t workspace_at, response_at, image_at;
+    } whole;
 } tess_convolve;
+
+/* Describes all ops; an empty part of an image has none. */
+void tess_convolve_describe(tess_convolve *convolve, const tess_convolve_settings *settings,
+                            tess_op ops[CONVOLVE_STEPS]);
 
 extern const tess_operator_table tess_convolve_circular, tess_convolve_margins;
 

@@ -135,6 +135,12 @@ static double sigma_of(const tess_pnp_settings *s, int64_t iteration)
     return s->sigma * pow(s->last_sigma / s->sigma, (double)iteration / (double)(s->iterations - 1));
 }
 
+/* Bytes that this rank has sent so far. */
+static uint64_t sent_by(const tess_share *share)
+{
+    return tess_share_many(share) ? share->dist->sent : 0;
+}
+
 static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, tess_error *error)
 {
     const tess_pnp_settings *s = l->settings;
@@ -142,6 +148,7 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     (void)take_peak(l);
     const double start = tess_clock();
     tess_share *share = l->term->op->share;
+    const uint64_t sent = sent_by(share);
     TESS_TRY(tess_share_agree(
         share, s->inner > 0 ? descend_far(l, facts->sigma, error) : descend(l, iteration, error), error));
     double square;
@@ -150,6 +157,7 @@ static tess_status iterate(loop *l, int64_t iteration, tess_pnp_facts *facts, te
     const double middle = tess_clock();
     facts->gradient_seconds = middle - start;
     facts->gradient_peak_bytes = take_peak(l);
+    l->result->sent += sent_by(share) - sent;
     TESS_TRY(tess_share_agree(share, restore(l, facts->sigma, error), error));
     facts->denoise_seconds = tess_clock() - middle;
     facts->denoise_peak_bytes = take_peak(l);

@@ -62,6 +62,7 @@ typedef struct tess_pnp_result {
     double step; /* at the end */
     double seconds;
     tess_mem_usage peak; /* of the whole loop, because the counter is reset for every part */
+    uint64_t sent;       /* bytes that steps towards the data exchanged with other ranks */
 } tess_pnp_result;
 
 enum { TESS_PNP_MOST_VECTORS = 5 };

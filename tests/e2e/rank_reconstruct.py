@@ -13,6 +13,7 @@ from rank_launcher import open_bench, ranks_of, said
 from support import dncnn, drunet, leftovers, picture, to_integers, write_png, write_safetensors
 
 CLOSE = 1e-6  # |one - many| / |one|, where the order of sums depends on the ranks
+NEAR = 5e-6  # the same for blurs by halos: strips are transformed at another length than the image, and deblurring amplifies this rounding: bench/studies/blur_ranks.py
 FREE = 2e-2  # the same after 50 steps of conjugate gradients from nothing, which amplify every rounding error
 
 
@@ -32,13 +33,13 @@ class Job:
         names = [self.bench.path("out.npy"), self.bench.path("saved.npy"), self.bench.path("side.npy")]
         return names, (names[0], "--save-measurement", names[1], "--side-by-side", names[2])
 
-    def run(self, ranks, *verb):
+    def run(self, ranks, *verb, env=None):
         names, words = self.outputs()
         for name in names:
             name.unlink(missing_ok=True)
         command = (*(verb or ("reconstruct",)), *words, *self.words)
         if ranks:
-            return self.launcher.run(ranks, self.program, *command)
+            return self.launcher.run(ranks, self.program, *command, env=env or {})
         done = self.bench.run(*command)
         return done.status, done.out, done.err
 
@@ -48,19 +49,21 @@ class Job:
     def arrays(self):
         return [np.load(name).astype(np.float64) for name in self.outputs()[0]]
 
-    def check(self, ranks):
+    def check(self, ranks, env=None):
+        """With the tolerance of the way that the record names, if there is a choice."""
         bench = self.bench
-        status, _, err = self.run(ranks)
+        status, _, err = self.run(ranks, env=env)
         if not bench.check(status == 0 and not said(err), f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
             return None
         record, results = self.read(), self.arrays()
+        close = NEAR if record["reconstruct"].get("blur_exchange", {}).get("way") == "halo" else self.close
         apart = [float(np.linalg.norm(a - b) / np.linalg.norm(a)) for a, b in zip(self.results, results)]
-        bench.check(max(apart) <= self.close, f"{ranks} ranks: {self.name}: result, measurement and pictures differ by {apart}")
+        bench.check(max(apart) <= close, f"{ranks} ranks: {self.name}: result, measurement and pictures differ by {apart}")
         own, alone = record["reconstruct"], self.record["reconstruct"]
         for key in self.record.get("quality", {}):
-            bench.check(abs(record["quality"][key] - self.record["quality"][key]) <= max(1e-5, 10 * self.close), f"{ranks} ranks: {self.name}: {key} {record['quality']} {self.record['quality']}")
+            bench.check(abs(record["quality"][key] - self.record["quality"][key]) <= max(1e-5, 10 * close), f"{ranks} ranks: {self.name}: {key} {record['quality']} {self.record['quality']}")
         curves = [[step.get("psnr_db", 0) for step in r["iterations"]] for r in (own, alone)]
-        bench.check(np.allclose(*curves, rtol=max(1e-6, self.close)), f"{ranks} ranks: {self.name}: the same iterations: {curves}")
+        bench.check(np.allclose(*curves, rtol=max(1e-6, close)), f"{ranks} ranks: {self.name}: the same iterations: {curves}")
         bench.check(abs(own.get("baseline_psnr_db", 0) - alone.get("baseline_psnr_db", 0)) <= 1e-5 and own["stopped"] == alone["stopped"], f"{ranks} ranks: {self.name}: {own}")
         parts = own["parts"]
         unit = "slice" if "slices" in parts[0] else "row"
@@ -216,6 +219,52 @@ def blurred(sharp, kernel):
     return out
 
 
+def check_ways(bench, launcher, program):
+    """By halos or by the spectrum: the plan takes the cheaper, says so, and falls back where halos do not fit. Both send the bytes that follow from the sizes."""
+    jobs = {}
+    one = Job(bench, launcher, program, bench.path("known.json"), "--iterations", "2", close=CLOSE)
+    for way in ("halo", "spectrum"):
+        record = jobs[way] = one.check(3, env={"TESSERA_BLURS": way})
+        if record:
+            own = record["reconstruct"]
+            bench.check(own["blur_exchange"]["way"] == way and own["blur_exchange"]["because"] == "TESSERA_BLURS" and own["blur_exchange"]["rows"] == 3, f"{way}: {own['blur_exchange']}")
+            bench.check(("halos of 3 rows" if way == "halo" else "columns of their spectrum") in own["parts_reason"], f"{way}: {own['parts_reason']}")
+    sent = {way: [part["gradient_sent_bytes"] for part in record["reconstruct"]["parts"]] for way, record in jobs.items() if record}
+    print("bytes sent in two data steps of three blurs of 101 x 50:", sent)
+    bench.check(len(sent) == 2 and all(0 < 3 * a < b for a, b in zip(sent["halo"], sent["spectrum"])), f"halos send less than a third: {sent}")
+    record = one.check(2)
+    if record:
+        way = record["reconstruct"]["blur_exchange"]
+        faster = min(("spectrum", "halo"), key=lambda name: way[f"{name}_seconds"])
+        bench.check(way["because"] == "cost" and way["way"] == faster and 0 < way["halo_bytes"] < way["spectrum_bytes"] and "ms a step" in record["plan"]["reason"], f"the cheaper way: {way}")
+    check_fallback(bench, launcher, program)
+
+
+RESERVE = 4 << 20  # that a limit keeps beside the plan
+
+
+def check_fallback(bench, launcher, program):
+    """Kernels of one column whose reach is more than a strip: halos need more memory than the spectrum. Between both, the spectrum is taken."""
+    kernel = np.zeros((61, 1))
+    kernel[::2] = 1
+    np.save(bench.path("tall.npy"), kernel)
+    np.save(bench.path("tall_m.npy"), picture(96, 400).astype(np.float32))
+    bench.path("tall.json").write_text(json.dumps({"operator": "blur", "kernel": "tall.npy", "measurement": "tall_m.npy", "range": [0, 1], "noise": 0.02}))
+    words = ("--problem", bench.path("tall.json"), *models(bench)[1], "--iterations", "2", "--threads", "1", "--json", "-", "--quiet")
+
+    def plan(way, *more):
+        status, out, err = launcher.run(3, program, "plan", "reconstruct", bench.path("x.npy"), *words, *more, env={"TESSERA_BLURS": way})
+        return json.loads(out) if bench.check(status == 0 and not said(err), f"plan {way} {more}: {status} {err[:300]}") else None
+
+    records = [plan(way) for way in ("spectrum", "halo")]
+    if not all(records):
+        return
+    low, high = (max(part["planned_bytes"] for part in record["reconstruct"]["parts"]) for record in records)
+    record = low < high and plan("halo", "--memory", f"{((low + high) // 2 + RESERVE) // 1024}K")
+    bench.check(record and record["reconstruct"]["blur_exchange"]["way"] == "spectrum" and record["reconstruct"]["blur_exchange"]["because"] == "memory" and "do not fit" in record["plan"]["reason"]
+                and record["plan"]["peak_bytes"]["total"] == low, f"halos that do not fit: {low} {high} {record}")
+
+
 def blurs(bench, launcher, program):
     """Measured blurs: kernels of any shape, with both boundaries; ranks find the same exposures, range, noise and weights. A circular blur
     has the bits of one rank. With an unknown boundary, conjugate gradients add up over the ranks. The network comes with the program: random
@@ -246,7 +295,10 @@ def blurs(bench, launcher, program):
                                        ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("hot", CLOSE, small, (2, 3, 4, 7)), ("wide", CLOSE, (), (2, 3))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
-            one.check(ranks)
+            record = one.check(ranks)
+            if record and record["reconstruct"].get("blur_exchange", {}).get("way") == "spectrum":  # the other way, too
+                one.check(ranks, env={"TESSERA_BLURS": "halo"})
+    check_ways(bench, launcher, program)
     np.save(bench.path("large.npy"), np.tile(picture(384, 512), (4, 1, 1)).astype(np.float32))
     large = bench.path("large.json")
     for boundary in ("circular", "unknown"):

@@ -135,6 +135,9 @@ def check_plan_reconstruct(bench):
         one, four = points[name, 1], points[name, 4]
         bench.check(four["bytes_per_rank"] < one["bytes_per_rank"] and four["gradient_seconds"] < one["gradient_seconds"], f"{name}: parts fall: {one} {four}")
         bench.check(four["slices" if words[0] == "tomo3d" else "rows"] == {"deblur": 64, "tomo2d": 64, "unknown": four.get("rows"), "slices": 16, "slabs": 16}[name], f"{name}: parts: {four}")
+    way = points["unknown", 4].get("blur_exchange", {})
+    bench.check(way.get("way") == "halo" and way["because"] == "cost" and way["rows"] > 0 and 0 < way["halo_seconds"] < way["spectrum_seconds"] and 0 < way["halo_bytes"] < way["spectrum_bytes"] and
+                not any("blur_exchange" in point for key, point in points.items() if key != ("unknown", 4)), f"blurs by halos between GPUs of a node, and why: {way}")
     study = simulate(bench, V100, [4], "--problems", "deblur", "--sizes", 256, "--square", "--models", "random:drunet")[0]
     plan = points["deblur", 4]
     bench.check(abs(plan["denoiser_seconds"] - 5 * study["denoiser_seconds"]) < 1e-9 and abs(plan["gradient_seconds"] - 7 * study["gradient_seconds"]) < 1e-9 and

@@ -1,5 +1,7 @@
 #include "job/common/elsewhere.h"
 
+#include "job/common/blur_exchange.h"
+
 #include <stdio.h>
 
 enum { MOST_RANKS = 4096 };
@@ -62,6 +64,7 @@ static tess_status on_cluster(tess_cluster *cluster, const tess_elsewhere_reques
     out->precision = precision.name;
     out->times = request->times;
     out->iterates = request->problem.kind != TESS_SCALE_DENOISE;
+    out->reach = request->problem.blurs ? request->problem.reach : -1;
     out->fits = !(cluster->memory > 0) || out->point.bytes <= cluster->memory;
     snprintf(out->machine, sizeof out->machine, "%s", cluster->name);
     snprintf(out->checked, sizeof out->checked, "%s", cluster->checked);
@@ -97,6 +100,12 @@ tess_json *tess_elsewhere_record(const tess_elsewhere *e)
     tess_json_set_int(&record, "bytes_per_rank", (int64_t)e->point.bytes);
     tess_json_set_bool(&record, "fits", e->fits);
     tess_json_set_string(&record, "binds", e->losses.binds);
+    if (e->reach >= 0 && e->point.used > 1) {
+        tess_blur_exchange exchange = {.reach = e->reach, .way = e->point.blurs};
+        for (int i = 0; i < TESS_BLURS_WAYS; i++)
+            exchange.costs[i] = e->point.blur_costs[i];
+        tess_json_set(&record, "blur_exchange", tess_blur_exchange_record(&exchange));
+    }
     tess_json_set_bool(&record, "simulated", true);
     tess_json_set_string(&record, "checked", e->checked);
     return record;

@@ -22,6 +22,7 @@ typedef struct tess_elsewhere {
     const char *precision;
     tess_scale_point point; /* of one image, the denoiser alone; or of one iteration */
     bool iterates;
+    int64_t reach;   /* of blurs with an unknown boundary, in rows; -1: there are none */
     double one_rank; /* seconds of one rank */
     double times;
     tess_scale_losses losses;

@@ -264,7 +264,7 @@ static tess_status end_record(tess_reconstruct_job *job, bool ran, char **record
 {
     tess_mem_usage peak = tess_record_peak(&job->engine, &job->budget, &job->outcome);
     if (ran) {
-        TESS_TRY(tess_parts_share_peak(&job->parts, &peak, error));
+        TESS_TRY(tess_parts_share_peak(&job->parts, &peak, job->outcome.result.sent, error));
         tess_mem_usage_raise(&job->budget.peak, &peak);
     }
     return tess_record_end(record_of(job, ran), record, error);
@@ -273,7 +273,13 @@ static tess_status end_record(tess_reconstruct_job *job, bool ran, char **record
 static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *context, tess_error *error)
 {
     TESS_TRY(tess_reconstruct_describe(job, context, error));
-    TESS_TRY(tess_share_agree(job->problem.share, plan(job, error), error));
+    tess_status status = tess_share_agree(job->problem.share, plan(job, error), error);
+    if (status == TESS_OVER_LIMIT && job->problem.halo) { /* on all ranks, or on none */
+        job->problem.halo = false;
+        tess_parts_avoid_halo(&job->parts, &job->problem, &job->prior);
+        status = tess_share_agree(job->problem.share, plan(job, error), error);
+    }
+    TESS_TRY(status);
     if (tess_prior_in_strips(&job->prior)) /* that a strip is not cut says nothing */
         snprintf(job->prior.choice.reason, sizeof job->prior.choice.reason, "%s", job->parts.reason);
     return tess_parts_share_plan(&job->parts, &job->budget, error);

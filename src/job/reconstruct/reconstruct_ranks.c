@@ -143,15 +143,17 @@ static void say_shared(tess_parts *parts, const tess_problem *p, bool volume)
         [TESS_PHYSICS_CONE] =
             "the views, onto which each projects its slab, so that none gathers the volume"};
     const int size = parts->share.dist->size;
+    char blurs[160];
     int64_t most = 0;
     for (int r = 0; r < size; r++)
         most = tess_max_i64(most, parts->ranks[r].count);
+    tess_blur_exchange_say(&parts->blurs, blurs, sizeof blurs);
     snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s, and share %s",
              size, p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
              volume         ? "exchange slices inside the network"
              : p->depth > 1 ? "denoise slices one by one"
                             : "exchange rows inside the network",
-             ways[p->physics]);
+             p->unknown ? blurs : ways[p->physics]);
 }
 
 /* Rank 0 decides, so that all divide alike whatever kernels they have. */
@@ -171,8 +173,17 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
         parts->ranks[r].first = first / rows;
         parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
+    if (p->unknown)
+        TESS_TRY(tess_blur_way_choose(prior->engine, p, &parts->share, &parts->blurs, error));
     say_shared(parts, p, prior->model->model.volume);
     return TESS_OK;
+}
+
+void tess_parts_avoid_halo(tess_parts *parts, const tess_problem *p, const tess_prior *prior)
+{
+    parts->blurs.way = TESS_BLURS_SPECTRUM;
+    parts->blurs.because = TESS_BLURS_BY_MEMORY;
+    say_shared(parts, p, prior->model->model.volume);
 }
 
 void tess_parts_clear(tess_parts *parts)
@@ -201,15 +212,20 @@ tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_e
     return TESS_OK;
 }
 
-tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, tess_error *error)
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent, tess_error *error)
 {
     tess_dist *dist = parts->share.dist;
-    const tess_mem_usage mine = *peak;
+    typedef struct counted {
+        tess_mem_usage bytes;
+        uint64_t sent;
+    } counted;
+    const counted mine = {*peak, sent};
     for (int r = 0; r < dist->size && dist->size > 1; r++) {
-        tess_mem_usage theirs = mine;
+        counted theirs = mine;
         TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
-        parts->ranks[r].measured = theirs.total;
-        tess_mem_usage_raise(peak, &theirs);
+        parts->ranks[r].measured = theirs.bytes.total;
+        parts->ranks[r].sent = theirs.sent;
+        tess_mem_usage_raise(peak, &theirs.bytes);
     }
     return TESS_OK;
 }
@@ -228,8 +244,12 @@ void tess_parts_record(const tess_parts *parts, const tess_problem *p, tess_json
         tess_json_set_int(&entry, "planned_bytes", (int64_t)part->planned);
         if (part->measured)
             tess_json_set_int(&entry, "measured_bytes", (int64_t)part->measured);
+        if (part->measured)
+            tess_json_set_int(&entry, "gradient_sent_bytes", (int64_t)part->sent);
         tess_json_append(&list, entry);
     }
     tess_json_set(own, "parts", list);
     tess_json_set_string(own, "parts_reason", parts->reason);
+    if (p->unknown)
+        tess_json_set(own, "blur_exchange", tess_blur_exchange_record(&parts->blurs));
 }

@@ -5,18 +5,21 @@
 
 #include "base/json.h"
 #include "job/common/prior.h"
+#include "job/reconstruct/plan/blur_way.h"
 #include "job/reconstruct/plan/plan.h"
 
 /* What is known of one rank. */
 typedef struct tess_rank_part {
     int64_t first, count; /* rows, or slices */
     uint64_t planned, measured;
+    uint64_t sent; /* in the steps towards the data */
 } tess_rank_part;
 
 typedef struct tess_parts {
     tess_share share;
-    tess_rank_part *ranks; /* owned; NULL: alone */
-    char reason[240];      /* how they share the image and the operator */
+    tess_rank_part *ranks;    /* owned; NULL: alone */
+    char reason[280];         /* how they share the image and the operator */
+    tess_blur_exchange blurs; /* of a problem with an unknown boundary */
 } tess_parts;
 
 /* Refuses what ranks cannot share. The same on all of them. */
@@ -26,10 +29,13 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
 tess_status tess_parts_divide(tess_parts *parts, const tess_problem *problem, const tess_prior *prior,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_parts_clear(tess_parts *parts);
+/* After that ranks blur by the spectrum, because halos do not fit the memory of one of them. */
+void tess_parts_avoid_halo(tess_parts *parts, const tess_problem *problem, const tess_prior *prior);
 /* Collective: after it the budget has the most of all ranks. */
 tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_error *error) TESS_MUST_CHECK;
-/* Collective: after it `peak` has the most of all ranks. */
-tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, tess_error *error) TESS_MUST_CHECK;
+/* Collective: after it `peak` has the most of all ranks. `sent`: bytes that this one sent in the steps towards the data. */
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent,
+                                  tess_error *error) TESS_MUST_CHECK;
 /* Adds "parts" to the verb's part of the record. Nothing alone. */
 void tess_parts_record(const tess_parts *parts, const tess_problem *problem, tess_json **own);
 

@@ -6,6 +6,7 @@
 #ifndef TESS_PLAN_SCALING_H
 #define TESS_PLAN_SCALING_H
 
+#include "plan/ranks/blurs.h"
 #include "plan/ranks/links.h"
 #include "plan/rates.h"
 
@@ -29,6 +30,7 @@ typedef struct tess_scale_problem {
     int64_t planes; /* runs of the network for an image: a gray one takes colours one by one; 0: one */
     double steps;   /* towards the data, each with a gradient, in an iteration; 0: one */
     int64_t blurs;  /* deblur with an unknown boundary: their number; 0: circular, where it does not matter */
+    int64_t reach;  /* of their kernels, in rows */
 } tess_scale_problem;
 
 /* The problem of this name and size as `tessera reconstruct` would make it: deblur has the shape of a photograph if `square`
@@ -55,6 +57,9 @@ typedef struct tess_scale_point {
     double sent;    /* the most bytes that a rank sends inside the denoiser */
     int avoided;    /* the most convolutions that share an exchange */
     bool measured;  /* every rate of the denoiser was measured */
+    /* of blurs with an unknown boundary: how ranks share them, and what a step would cost in both ways */
+    tess_blurs_way blurs;
+    tess_blurs_cost blur_costs[TESS_BLURS_WAYS];
 } tess_scale_point;
 
 static inline double tess_scale_communication(const tess_scale_point *p)

@@ -104,6 +104,7 @@ tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *c
     TESS_TRY(tess_dist_agree(dist, check_files(job, error), error));
     TESS_TRY(tess_parts_divide(&job->parts, &job->problem, &job->prior, error));
     job->problem.share = job->prior.share = &job->parts.share;
+    job->problem.halo = job->parts.blurs.way == TESS_BLURS_HALO;
     job->prior.slices = job->problem.depth > 1;
     tess_process_reset_peak();
     tess_memory_reset_peak(&context->memory);

@@ -28,7 +28,8 @@ static tess_scale_problem problem_of(const tess_reconstruct_job *job)
                                                                            : TESS_DIVIDE_SLICES,
                                 .planes = tess_prior_planes(&job->prior),
                                 .steps = runs / (double)tess_max_i64(job->recipe.iterations, 1),
-                                .blurs = p->unknown ? p->count : 0};
+                                .blurs = p->unknown ? p->count : 0,
+                                .reach = p->unknown ? p->margin[0] : 0};
 }
 
 tess_status tess_reconstruct_elsewhere(tess_reconstruct_job *job, tess_error *error)

@@ -198,7 +198,8 @@ tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_o
                                              .seen_width = p->unknown ? p->width : 0,
                                              .count = p->count,
                                              .kernels = own ? own : p->kernels,
-                                             .share = p->share};
+                                             .share = p->share,
+                                             .halo = p->halo};
     const tess_status status = op ? tess_convolve_create(device, &settings, op, error)
                                   : tess_convolve_sketch(device, &settings, sketch, error);
     tess_small_free(own);

@@ -125,6 +125,7 @@ typedef struct tess_problem {
     size_t held;                       /* largest memory held at once by readers of these files */
     int64_t image_height, image_width; /* of the file */
     tess_share *share;                 /* the ranks that share the image; NULL: alone. Not owned */
+    bool halo;       /* ranks blur strips with the rows of their neighbours: tess_convolve_settings */
     int64_t starved; /* counts so low that their line integrals are only a bound; set when they are read */
 } tess_problem;
 
