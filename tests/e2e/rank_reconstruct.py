@@ -291,8 +291,10 @@ def blurs(bench, launcher, program):
                 "hot": {"angles": [30], "sigma": [3, 2], "measurement": "hot.npy"}, "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5}}
     for name, problem in problems.items():
         bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
+    # Random weights fit no data; with a limit of time the noise is not raised for that, so that many ranks can share a small network.
+    fast = (*small, "--max-seconds", "1000")
     for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
-                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, small, (2, 3, 4, 7)), ("bands", CLOSE, small, (3,)), ("hot", CLOSE, small, (2, 3, 4, 7)), ("wide", CLOSE, (), (2, 3))):
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, (), (3,)), ("estimated", CLOSE, fast, (2, 4, 7)), ("bands", CLOSE, fast, (3,)), ("hot", CLOSE, fast, (2, 3, 7)), ("wide", CLOSE, (), (2, 3))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
             record = one.check(ranks)
