@@ -60,6 +60,8 @@ bench.check(own.get("misfit", 0) > 4 and "raised_noise" in own and "frame or mas
 for name, stripes in (("rows", random.normal(0, 2.5, (HEIGHT, 1))), ("columns", random.normal(0, 2.5, (1, WIDTH)))):
     own, before, after, said = solve(bytes_of(blurred(scene) + stripes), inner(scene))
     bench.check(4 < own.get("noise", 0) < 9 and "have stripes of" in said and after > before + 0.3, f"stripes of {name}: noise {own.get('noise')}, {before:.2f} to {after:.2f} dB: {said}")
+    own, _, _, said = solve(bytes_of(blurred(scene) + stripes), inner(scene), noise=1.5)
+    bench.check(abs(own.get("noise", 0) - 1.5) < 1e-6 and "they need a \"noise\" of" in said, f"stripes of {name}, noise given: {own.get('noise')}: {said}")
 blinds = scene + 40 * ((y // 5) % 2)
 own, before, after, said = solve(bytes_of(blurred(blinds)), inner(blinds))
 bench.check("have stripes" not in said and after > before + 2, f"a scene with blinds: {before:.2f} to {after:.2f} dB: {said}")

@@ -195,18 +195,32 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
                            "where it is known");
 }
 
-/* Whatever the levels say: stripes cannot be averaged along their length. */
+/* Whatever the levels say: stripes cannot be averaged along their length. A noise that is given stays. */
 static void raise_for_stripes(const tess_problem *p, tess_recipe *recipe, const tess_common *common,
                               double stripes)
 {
-    if (recipe->noise_from != TESS_NOISE_FROM_DATA || !(STRIPES * stripes > PLAIN * recipe->noise))
+    const double noise = STRIPES * stripes;
+    const bool given = recipe->noise_from == TESS_NOISE_FROM_GIVEN;
+    if (recipe->noise_from == TESS_NOISE_FROM_DEFAULT || !(noise > PLAIN * recipe->noise))
         return;
-    recipe->noise = recipe->noise_of_pixels = STRIPES * stripes;
-    tess_note(
-        common, TESS_NOTE_WARNING,
-        "%s: its rows or columns have stripes of %.3g, as from a camera's amplifiers; a noise of %.3g is "
-        "assumed: remove them first for a sharper picture",
-        p->measurement, stripes * p->unit, recipe->noise * p->unit);
+    if (!given)
+        recipe->noise = recipe->noise_of_pixels = noise;
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: its rows or columns have stripes of %.3g, as from a camera's amplifiers; %s %.3g: remove "
+              "them first for a sharper picture",
+              p->measurement, stripes * p->unit, given ? "they need a \"noise\" of" : "the noise is taken as",
+              noise * p->unit);
+}
+
+tess_status tess_problem_doubt_noise(const tess_problem *p, tess_recipe *recipe, tess_workspace *w,
+                                     const tess_common *common, tess_error *error)
+{
+    double stripes;
+    if (p->as_published)
+        return TESS_OK;
+    TESS_TRY(tess_problem_find_stripes(p, w, &stripes, error));
+    raise_for_stripes(p, recipe, common, stripes);
+    return TESS_OK;
 }
 
 tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
@@ -231,13 +245,8 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
         if (status == TESS_OK)
             status = noise_of(p, w, i, &shape, memory, &levels[i], &rise, &found, &confidence, error);
     }
-    double stripes = 0;
-    if (status == TESS_OK)
-        status = tess_problem_find_stripes(p, w, &stripes, error);
     if (status == TESS_OK)
         conclude(p, recipe, w, common, constant, levels, rise, found, confidence);
-    if (status == TESS_OK)
-        raise_for_stripes(p, recipe, common, stripes);
     tess_small_free(memory);
     if (!p->weights)
         tess_small_free(levels);

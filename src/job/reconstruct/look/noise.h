@@ -10,6 +10,10 @@
 tess_status tess_problem_find_noise(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
                                     const tess_common *common, bool constant,
                                     tess_error *error) TESS_MUST_CHECK;
+/* Collective. Looks for stripes (stripes.h): an estimated noise is raised for them, of a given one it is only said. */
+tess_status tess_problem_doubt_noise(const tess_problem *problem, tess_recipe *recipe,
+                                     tess_workspace *workspace, const tess_common *common,
+                                     tess_error *error) TESS_MUST_CHECK;
 /* Weight of blur i in the data term. */
 double tess_problem_weight(const tess_problem *problem, int64_t i);
 /* Multiplies each blur and its measurement by its weight. */
