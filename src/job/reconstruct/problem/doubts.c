@@ -67,30 +67,36 @@ static void doubt_radon(const tess_problem *p, const tess_common *common)
         p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
 }
 
+/* A pixel of the detector, in words. */
+static void name_pixel(const tess_problem *p, int64_t at, char name[64])
+{
+    snprintf(name, 64, p->file_rows > 1 ? "column %lld of row %lld" : "column %lld",
+             (long long)(at % p->file_columns), (long long)(at / p->file_columns));
+}
+
 static void doubt_pixels(const tess_problem *p, const tess_common *common)
 {
     if (p->dead_count == 0)
         return;
-    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
-                    row = p->dead[0].at / p->columns;
     char place[64];
-    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
+    name_pixel(p, p->dead[0].at, place);
     tess_note(
         common, TESS_NOTE_WARNING,
         "%s: %lld pixel(s) of the detector are dead, the first at %s: they have no light, do not change "
         "from view to view, or do not follow their neighbours; they are filled from these",
-        p->measurement, count, place);
+        p->measurement, (long long)p->dead_count, place);
 }
 
 static void doubt_values(const tess_problem *p, const tess_common *common)
 {
-    if (p->zinger_count)
-        tess_note(common, TESS_NOTE_WARNING,
-                  "%s: %lld value(s) are far from those beside them in column and view, the first in view "
-                  "%lld, column %lld (counted from 0), as where gamma rays hit the detector; they are filled "
-                  "from these",
-                  p->measurement, (long long)p->zinger_count, (long long)p->zingers[0].view,
-                  (long long)p->zingers[0].column);
+    if (p->zinger_count == 0)
+        return;
+    char place[64];
+    name_pixel(p, p->zingers[0].at, place);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: %lld value(s) are far from those beside them in column and view, the first in view %lld, "
+              "%s (counted from 0), as where gamma rays hit the detector; they are filled from these",
+              p->measurement, (long long)p->zinger_count, (long long)p->zingers[0].view, place);
 }
 
 static void doubt_views(const tess_problem *p, const tess_common *common)
@@ -107,6 +113,11 @@ static void doubt_views(const tess_problem *p, const tess_common *common)
             "and after; they are left out",
             p->measurement, (long long)p->lost_count, (long long)(p->count + p->lost_count), list,
             p->lost_count > MOST_NAMED ? ", ..." : "");
+    if (p->blank_views)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: %lld of %lld views see nothing or no light, which are too many to be left out; if "
+                  "they were not recorded, remove them and their angles or vectors, or the result is wrong",
+                  p->measurement, (long long)p->blank_views, (long long)p->count);
 }
 
 void tess_problem_doubts(const tess_problem *p, const tess_common *common)
