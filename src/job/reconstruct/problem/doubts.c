@@ -120,6 +120,28 @@ static void doubt_views(const tess_problem *p, const tess_common *common)
                   p->measurement, (long long)p->blank_views, (long long)p->count);
 }
 
+static void doubt_entries(const tess_problem *p, const tess_common *common)
+{
+    if (p->transmission)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its values are near 1 at both sides and less between, as the light that passes an "
+                  "object, but are taken as line integrals; give \"flat\": 1 if they are transmission",
+                  p->measurement);
+    if (p->axis_off == 0)
+        return;
+    if (p->physics == TESS_PHYSICS_RADON)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: the axis is taken to be seen in the middle, at column %g, but the views show it near "
+                  "%.1f; give \"centre\": \"auto\", or the column",
+                  p->measurement, p->centre, p->centre + p->axis_off);
+    else
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: the views show the axis %.1f columns to the %s of where %s has it; check the offset of "
+            "the detector, which blurs the result if it is wrong",
+            p->measurement, fabs(p->axis_off), p->axis_off < 0 ? "left" : "right", p->geometry);
+}
+
 void tess_problem_doubts(const tess_problem *p, const tess_common *common)
 {
     int64_t in_front = 0;
@@ -131,6 +153,7 @@ void tess_problem_doubts(const tess_problem *p, const tess_common *common)
     doubt_pixels(p, common);
     doubt_values(p, common);
     doubt_views(p, common);
+    doubt_entries(p, common);
     if (p->physics == TESS_PHYSICS_RADON)
         doubt_radon(p, common);
     for (int64_t i = 0; p->physics == TESS_PHYSICS_CONE && !p->parallel && i < p->count; i++)

@@ -81,6 +81,9 @@ typedef struct tess_problem {
     double axis[2]; /* the pixel through which it passes, (row, column) */
     bool axis_given;
     tess_centre_from centre_from;
+    /* columns from where the axis is taken to be to where the views show it; 0: near, or not known (mistakes.h) */
+    double axis_off;
+    bool transmission;    /* the values look like light, not like line integrals */
     int64_t centre_pairs; /* number of opposite views used */
     double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
     int64_t row;          /* the row of each view that forms a sinogram; -1: all rows */

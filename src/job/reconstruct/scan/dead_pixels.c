@@ -11,6 +11,7 @@
 #include "job/reconstruct/look/pixel_stats.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/scan/lost_views.h"
+#include "job/reconstruct/scan/mistakes.h"
 #include "job/reconstruct/scan/shadow3.h"
 #include "job/reconstruct/scan/zingers.h"
 #include "job/reconstruct/scan/zingers3.h"
@@ -219,9 +220,11 @@ tess_status tess_problem_find_faults(tess_problem *p, tess_error *error)
         status = look(&l, p, view + count, view, error);
     if (status == TESS_OK)
         status = list(&l, p, error);
-    if (status == TESS_OK && p->physics == TESS_PHYSICS_CONE) {
+    if (status == TESS_OK) {
         tess_dead_pixels_fill(p, l.of.mean);
-        tess_shadow3_edges(p, l.of.mean);
+        if (p->physics == TESS_PHYSICS_CONE)
+            tess_shadow3_edges(p, l.of.mean);
+        tess_scan_mistakes(p, l.of.mean);
     }
     tess_block_free(&block);
     tess_small_free(l.views);
