@@ -208,8 +208,7 @@ static bool decide(search *s)
 static int by_place(const void *a, const void *b)
 {
     const tess_zinger *x = a, *y = b;
-    return x->view != y->view ? (x->view > y->view) - (x->view < y->view)
-                              : (x->at > y->at) - (x->at < y->at);
+    return x->view != y->view ? (x->view > y->view) - (x->view < y->view) : (x->at > y->at) - (x->at < y->at);
 }
 
 static tess_status look(search *s, tess_error *error)
