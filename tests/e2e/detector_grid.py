@@ -90,4 +90,15 @@ kept, _ = run(26, 12, 18, 0.3, resample=False)
 if coarse and kept:
     bench.check(coarse["reconstruct"]["resampled_to"][1] < COLUMNS and psnr(coarse) > psnr(kept) + 3,
                 f"voxels of 1.5 pixels: {psnr(coarse):.2f} dB, as the views are {psnr(kept):.2f}, FDK {kept['reconstruct']['baseline_psnr_db']:.2f}")
+record, _ = run(26, 10, 14, 0.4)
+said = bench.run("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json")).err
+truth = np.load(bench.path("truth.npy"))
+_, fine = run(26, 20, 28, 0.2)
+if record and fine is not None:
+    found = 10 * np.log10(truth.max() ** 2 / np.mean((fine.reshape(10, 2, 14, 2, 14, 2).mean((1, 3, 5)) - truth) ** 2))
+    fdk = record["reconstruct"]["baseline_psnr_db"]
+    bench.check("\"volume\": [20, 28, 28] with \"spacing\": 0.2," in said and found > psnr(record) + 5 and found > fdk + 2,
+                f"voxels of 2 pixels: {psnr(record):.2f} dB, FDK {fdk:.2f}, as the note advises {found:.2f}: {said!r}")
+said = bench.run("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json")).err
+bench.check("more exact" not in said, f"voxels of a pixel: {said!r}")
 bench.finish()

@@ -36,11 +36,11 @@ def disk(count, radius):
     return np.tile(0.01 * chord.reshape(count, PARTS).mean(1), (len(ANGLES), 1))
 
 
-def side_of(views, size, photons):
+def side_of(views, size, photons, circle=True):
     """The side that is computed."""
     if photons:
         views = -np.log(np.maximum(random.poisson(photons * np.exp(-views)), 1) / photons)
-    entries = {"operator": "radon", "angles": list(ANGLES), "measurement": save("y.npy", views), "size": size, "noise": 0.01}
+    entries = {"operator": "radon", "angles": list(ANGLES), "measurement": save("y.npy", views), "size": size, "noise": 0.01, "circle": circle}
     bench.path("problem.json").write_text(json.dumps(entries))
     record = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
     return record["reconstruct"].get("enlarged_to", size) if record else 0
@@ -60,6 +60,11 @@ for radius, size, needed in ((62, 124, 126), (62, 123, 127), (61.5, 124, 126), (
     for photons in (0, 20000):
         side = side_of(disk(160, radius), size, photons)
         bench.check(needed <= side <= needed + (needed > size), f"disk of radius {radius}, size {size}, {photons} photons: {side}, needs {needed}")
+for photons in (0, 20000):
+    for what, views, size, least, most in (("disk of radius 62", disk(160, 62), 123, 125, 127), ("disk of radius 62", disk(160, 62), 124, 124, 124),
+                                           ("disk of radius 62", disk(161, 62), 124, 124, 128), ("block of 124", square(200, 62), 124, 124, 124)):
+        side = side_of(views, size, photons, circle=False)
+        bench.check(least <= side <= most, f"{what}, a square of {size}, {photons} photons: {side}")
 for photons in (1000, 10000):
     sides = {side_of(disk(200, 20), 48, photons) for _ in range(8)}
     bench.check(sides == {48}, f"noise of {photons} photons in the air is no matter: {sides}")

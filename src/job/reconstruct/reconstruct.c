@@ -69,6 +69,8 @@ static tess_status plan(tess_reconstruct_job *job, tess_error *error)
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
     const bool columns = p->edge >= p->edge_rows;
+    if (p->transmission)
+        return; /* that is said */
     if (tess_problem_truncated(p) && p->physics == TESS_PHYSICS_CONE)
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: its outer %s hold %.0f %% of the largest, so that the object is %s than the detector; "

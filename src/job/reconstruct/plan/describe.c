@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "base/process.h"
@@ -8,6 +9,8 @@
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/reconstruct_impl.h"
 #include "job/reconstruct/scan/detector_grid.h"
+
+static const double COARSE = 1.45; /* pixels in the side of a voxel */
 
 /* Chooses the network for the image. A colour network assumes that all colours share their edges; in the synthetic
  * picture each colour has its own, so there colours are denoised one by one. */
@@ -53,6 +56,23 @@ static tess_status check_record(const tess_problem *p, const tess_common *common
     return TESS_OK;
 }
 
+/* Voxels hold means of edges that the rays see sharply, which no such volume explains; small voxels that are averaged
+ * afterwards do, and end above a filtered backprojection again. */
+static void note_coarse(const tess_problem *p, const tess_common *common)
+{
+    const double side = p->detector_grid ? p->detector_grid[0].column_step : 1;
+    const int64_t parts = side < 2 ? 2 : (int64_t)lround(side), slices = p->depth > 1 ? parts : 1;
+    if (side >= COARSE)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: its voxels are %.3g pixels wide, as seen at the axis; \"volume\": [%lld, %lld, %lld] with "
+            "\"spacing\": %.10g, and the mean of each %lld x %lld x %lld voxels afterwards, takes longer "
+            "but is far more exact",
+            p->name, side, (long long)(slices * p->depth), (long long)(parts * p->height),
+            (long long)(parts * p->width), p->spacing / (double)parts, (long long)slices, (long long)parts,
+            (long long)parts);
+}
+
 static tess_status describe_problem(tess_reconstruct_job *job, tess_context *context, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
@@ -66,6 +86,7 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
                   "slices and pixels are not smaller than voxels; \"resample\": false keeps them",
                   p->measurement, (long long)p->file_rows, (long long)p->file_columns, (long long)p->rows,
                   (long long)p->columns);
+    note_coarse(p, &s->common);
     if (p->bare_integers)
         tess_note(
             &s->common, TESS_NOTE_WARNING,

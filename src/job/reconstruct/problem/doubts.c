@@ -67,30 +67,36 @@ static void doubt_radon(const tess_problem *p, const tess_common *common)
         p->measurement, (long long)p->width, (long long)p->width, 100 * p->outside, side, side, axis);
 }
 
+/* A pixel of the detector, in words. */
+static void name_pixel(const tess_problem *p, int64_t at, char name[64])
+{
+    snprintf(name, 64, p->file_rows > 1 ? "column %lld of row %lld" : "column %lld",
+             (long long)(at % p->file_columns), (long long)(at / p->file_columns));
+}
+
 static void doubt_pixels(const tess_problem *p, const tess_common *common)
 {
     if (p->dead_count == 0)
         return;
-    const long long count = p->dead_count, column = p->dead[0].at % p->columns,
-                    row = p->dead[0].at / p->columns;
     char place[64];
-    snprintf(place, sizeof place, p->rows > 1 ? "column %lld of row %lld" : "column %lld", column, row);
+    name_pixel(p, p->dead[0].at, place);
     tess_note(
         common, TESS_NOTE_WARNING,
         "%s: %lld pixel(s) of the detector are dead, the first at %s: they have no light, do not change "
         "from view to view, or do not follow their neighbours; they are filled from these",
-        p->measurement, count, place);
+        p->measurement, (long long)p->dead_count, place);
 }
 
 static void doubt_values(const tess_problem *p, const tess_common *common)
 {
-    if (p->zinger_count)
-        tess_note(common, TESS_NOTE_WARNING,
-                  "%s: %lld value(s) are far from those beside them in column and view, the first in view "
-                  "%lld, column %lld (counted from 0), as where gamma rays hit the detector; they are filled "
-                  "from these",
-                  p->measurement, (long long)p->zinger_count, (long long)p->zingers[0].view,
-                  (long long)p->zingers[0].column);
+    if (p->zinger_count == 0)
+        return;
+    char place[64];
+    name_pixel(p, p->zingers[0].at, place);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: %lld value(s) are far from those beside them in column and view, the first in view %lld, "
+              "%s (counted from 0), as where gamma rays hit the detector; they are filled from these",
+              p->measurement, (long long)p->zinger_count, (long long)p->zingers[0].view, place);
 }
 
 static void doubt_views(const tess_problem *p, const tess_common *common)
@@ -107,6 +113,33 @@ static void doubt_views(const tess_problem *p, const tess_common *common)
             "and after; they are left out",
             p->measurement, (long long)p->lost_count, (long long)(p->count + p->lost_count), list,
             p->lost_count > MOST_NAMED ? ", ..." : "");
+    if (p->blank_views)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: %lld of %lld views see nothing or no light, which are too many to be left out; if "
+                  "they were not recorded, remove them and their angles or vectors, or the result is wrong",
+                  p->measurement, (long long)p->blank_views, (long long)p->count);
+}
+
+static void doubt_entries(const tess_problem *p, const tess_common *common)
+{
+    if (p->transmission)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: its values are near 1 at both sides and less between, as the light that passes an "
+                  "object, but are taken as line integrals; give \"flat\": 1 if they are transmission",
+                  p->measurement);
+    if (p->axis_off == 0)
+        return;
+    if (p->physics == TESS_PHYSICS_RADON)
+        tess_note(common, TESS_NOTE_WARNING,
+                  "%s: the axis is taken to be seen in the middle, at column %g, but the views show it near "
+                  "%.1f; give \"centre\": \"auto\", or the column",
+                  p->measurement, p->centre, p->centre + p->axis_off);
+    else
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: the views show the axis %.1f columns to the %s of where %s has it; check the offset of "
+            "the detector, which blurs the result if it is wrong",
+            p->measurement, fabs(p->axis_off), p->axis_off < 0 ? "left" : "right", p->geometry);
 }
 
 void tess_problem_doubts(const tess_problem *p, const tess_common *common)
@@ -120,6 +153,7 @@ void tess_problem_doubts(const tess_problem *p, const tess_common *common)
     doubt_pixels(p, common);
     doubt_values(p, common);
     doubt_views(p, common);
+    doubt_entries(p, common);
     if (p->physics == TESS_PHYSICS_RADON)
         doubt_radon(p, common);
     for (int64_t i = 0; p->physics == TESS_PHYSICS_CONE && !p->parallel && i < p->count; i++)

@@ -31,9 +31,9 @@ typedef struct tess_dead_pixel {
     float share;
 } tess_dead_pixel;
 
-/* A value of a sinogram that is replaced (zingers.h); views are counted as in the file. */
+/* A value of a scan that is replaced (zingers.h); views are counted as in the file, `at` is an index into one. */
 typedef struct tess_zinger {
-    int64_t view, column;
+    int64_t view, at;
     float value;
 } tess_zinger;
 
@@ -81,6 +81,9 @@ typedef struct tess_problem {
     double axis[2]; /* the pixel through which it passes, (row, column) */
     bool axis_given;
     tess_centre_from centre_from;
+    /* columns from where the axis is taken to be to where the views show it; 0: near, or not known (mistakes.h) */
+    double axis_off;
+    bool transmission;    /* the values look like light, not like line integrals */
     int64_t centre_pairs; /* number of opposite views used */
     double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
     int64_t row;          /* the row of each view that forms a sinogram; -1: all rows */
@@ -95,6 +98,8 @@ typedef struct tess_problem {
     /* views of the file that are left out (lost_views.h), in order; `count` is without them. Owned; NULL: none */
     int64_t *lost;
     int64_t lost_count;
+    int64_t
+        blank_views; /* views that see nothing or no light, and are kept because they are too many; 0: none */
     tess_range_from range_from;
     bool floats;      /* the blurs' file holds floats */
     unsigned says;    /* the blurs' file: bits of tess_says */

@@ -11,6 +11,7 @@
 #include "io/numbers.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/scan/dead_pixels.h"
+#include "job/reconstruct/scan/mistakes.h"
 #include "job/reconstruct/scan/shadow.h"
 #include "physics/centre.h"
 
@@ -108,10 +109,9 @@ static tess_status keep_view(void *user, int64_t view, float *values, tess_error
     return TESS_OK;
 }
 
-static tess_status find_centre(tess_problem *p, tess_error *error)
+static tess_status search_centre(const tess_problem *p, tess_centre *centre, tess_error *error)
 {
     tess_block views = {0};
-    tess_centre centre = {0};
     int64_t starved;
     TESS_TRY(tess_block_alloc(p->memory, &views, TESS_MEM_HOST,
                               (size_t)((p->count + 1) * p->columns) * sizeof(float), error));
@@ -119,11 +119,27 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     tess_status status =
         tess_problem_each_view(p, s.values + p->count * p->columns, &starved, keep_view, &s, error);
     if (status == TESS_OK) {
-        status = tess_centre_find(s.values, p->count, p->columns, p->angles, &centre, error);
+        status = tess_centre_find(s.values, p->count, p->columns, p->angles, centre, error);
         if (status != TESS_OK)
             status = tess_fail_prefix(error, status, p->measurement);
     }
     tess_block_free(&views);
+    return status;
+}
+
+/* The middle is right for most sinograms; where it is far from what the views show, that is said. */
+static void doubt_middle(tess_problem *p)
+{
+    tess_centre centre = {0};
+    tess_error unused = {0}; /* often it cannot be found */
+    if (search_centre(p, &centre, &unused) == TESS_OK)
+        tess_scan_doubt_centre(p, centre.column);
+}
+
+static tess_status find_centre(tess_problem *p, tess_error *error)
+{
+    tess_centre centre = {0};
+    const tess_status status = search_centre(p, &centre, error);
     p->centre = centre.column;
     p->centre_pairs = centre.pairs;
     p->centre_from = centre.pairs ? TESS_CENTRE_PAIRS : TESS_CENTRE_MASS;
@@ -205,6 +221,8 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
     TESS_TRY(tess_problem_find_faults(p, error));
     if (isnan(p->centre))
         TESS_TRY(find_centre(p, error));
+    else if (p->centre_from == TESS_CENTRE_MIDDLE && !p->transmission)
+        doubt_middle(p);
     TESS_TRY(place_axis(path, json, p, error));
     return tess_problem_look_outside(p, error);
 }

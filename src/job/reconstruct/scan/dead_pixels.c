@@ -11,8 +11,10 @@
 #include "job/reconstruct/look/pixel_stats.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/scan/lost_views.h"
+#include "job/reconstruct/scan/mistakes.h"
 #include "job/reconstruct/scan/shadow3.h"
 #include "job/reconstruct/scan/zingers.h"
+#include "job/reconstruct/scan/zingers3.h"
 
 enum { LEAST_VIEWS = 8, MANY_TIMES = 4 };
 static const double FEW = 0.02;  /* of the pixels: so few stuck ones are dead, not simulated */
@@ -24,6 +26,7 @@ typedef struct looking {
     tess_pixel_stats of;
     tess_turning turning;
     tess_view_stats *views;
+    bool *row_stuck;     /* of each row: no pixel changes */
     double largest;      /* mean of a pixel that changes */
     double seen;         /* the same, of two pixels side by side */
     int64_t first, last; /* pixels that change */
@@ -111,20 +114,37 @@ static bool is_dead(const looking *l, const tess_dead_pixel *pixel, bool in_row)
     const bool inside = l->problem->rows == 1 && a != b;
     if (value > high + far || value < (inside ? low : fmin(low, 0)) - far)
         return true;
-    /* In a column the object may end between two rows, so a low value is no proof. */
-    return l->noisy && in_row && (value > high || value < low || fabs(value - mean) > far);
+    /* In a column the object may end between two rows, so a low value is no proof; but with noise a row of one value
+     * between rows that change is. */
+    return l->noisy && (in_row || (a != b && l->row_stuck[pixel->at / l->of.columns])) &&
+           (value > high || value < low || fabs(value - mean) > far);
 }
 
-/* Counts pixels by kind; `wild` and `unknown` ones are dead, stuck ones may be. */
+static void survey_rows(looking *l)
+{
+    for (int64_t r = 0; r < l->of.rows; r++) {
+        l->row_stuck[r] = true;
+        for (int64_t i = r * l->of.columns; l->row_stuck[r] && i < (r + 1) * l->of.columns; i++)
+            l->row_stuck[r] = is_stuck(l, i);
+    }
+}
+
+/* Counts pixels by kind; `wild` and `unknown` ones are dead, stuck ones may be. Whole rows that are stuck say nothing about
+ * noise: they are dead, or the object ends above them. */
 static int64_t survey(looking *l, int64_t *unknown)
 {
     const int64_t count = l->of.rows * l->of.columns;
-    int64_t stuck = 0, wild = 0, negative = 0;
+    int64_t stuck = 0, wild = 0, negative = 0, scattered = 0, changing = 0;
+    survey_rows(l);
     l->seen = tess_pixel_stats_largest(&l->of);
     l->turning = tess_problem_turning(l->problem);
     *unknown = 0;
     for (int64_t i = 0; i < count; i++) {
         *unknown += isnan(l->of.mean[i]);
+        if (!l->row_stuck[i / l->of.columns]) {
+            changing++;
+            scattered += is_stuck(l, i) && !isnan(l->of.mean[i]);
+        }
         if (is_stuck(l, i) || is_wild(l, i)) {
             ++*(is_stuck(l, i) ? &stuck : &wild);
             continue;
@@ -134,7 +154,7 @@ static int64_t survey(looking *l, int64_t *unknown)
         l->first = l->last ? l->first : i;
         l->last = i;
     }
-    l->noisy = (double)(stuck - *unknown) <= FEW * (double)count || negative > MANY_TIMES * stuck;
+    l->noisy = (double)scattered <= FEW * (double)changing || negative > MANY_TIMES * scattered;
     return stuck + wild;
 }
 
@@ -184,23 +204,31 @@ tess_status tess_problem_find_faults(tess_problem *p, tess_error *error)
 {
     tess_block block = {0};
     const int64_t count = p->rows * p->columns;
-    TESS_TRY(tess_problem_find_zingers(p, error)); /* they would make pixels look dead */
-    looking l = {.problem = p, .views = tess_small_alloc((size_t)p->count, sizeof *l.views)};
+    /* they would make pixels look dead */
+    TESS_TRY(p->physics == TESS_PHYSICS_CONE ? tess_problem_find_zingers3(p, error)
+                                             : tess_problem_find_zingers(p, error));
+    looking l = {.problem = p,
+                 .views = tess_small_alloc((size_t)p->count, sizeof *l.views),
+                 .row_stuck = tess_small_alloc((size_t)p->rows, sizeof *l.row_stuck)};
     tess_status status =
-        l.views ? tess_block_alloc(p->memory, &block, TESS_MEM_HOST,
-                                   (TESS_PIXEL_FLOATS + 1) * (size_t)count * sizeof(float), error)
-                : tess_fail(error, TESS_NO_MEMORY, "no memory to look at the views");
+        l.views && l.row_stuck
+            ? tess_block_alloc(p->memory, &block, TESS_MEM_HOST,
+                               (TESS_PIXEL_FLOATS + 1) * (size_t)count * sizeof(float), error)
+            : tess_fail(error, TESS_NO_MEMORY, "no memory to look at the views");
     float *const view = block.data;
     if (status == TESS_OK)
         status = look(&l, p, view + count, view, error);
     if (status == TESS_OK)
         status = list(&l, p, error);
-    if (status == TESS_OK && p->physics == TESS_PHYSICS_CONE) {
+    if (status == TESS_OK) {
         tess_dead_pixels_fill(p, l.of.mean);
-        tess_shadow3_edges(p, l.of.mean);
+        if (p->physics == TESS_PHYSICS_CONE)
+            tess_shadow3_edges(p, l.of.mean);
+        tess_scan_mistakes(p, l.of.mean);
     }
     tess_block_free(&block);
     tess_small_free(l.views);
+    tess_small_free(l.row_stuck);
     return status;
 }
 

@@ -57,8 +57,10 @@ static bool axis_of(const tess_problem *p, double *axis)
 bool tess_rings_wanted(const tess_problem *p)
 {
     double axis;
-    return !p->synthetic && !p->as_published && !p->keep_rings && p->physics != TESS_PHYSICS_BLUR &&
-           p->count >= LEAST_VIEWS && p->columns >= LEAST_COLUMNS && axis_of(p, &axis);
+    /* what a wrong axis leaves looks like errors of pixels */
+    return !p->synthetic && !p->as_published && !p->keep_rings && p->axis_off == 0 &&
+           p->physics != TESS_PHYSICS_BLUR && p->count >= LEAST_VIEWS && p->columns >= LEAST_COLUMNS &&
+           axis_of(p, &axis);
 }
 
 int64_t tess_rings_values(const tess_problem *p)

@@ -20,7 +20,8 @@ static const double FAINT = 1;          /* a pixel more, for the faint end of wh
 static const double CORNER =
     0.02; /* of the distance: a right angle's chord falls below CLEAR before its tip */
 static const double HALF_WIDTH = 0.5; /* of a column */
-static const double RIM = 1;          /* pixels at the end of the circle, which is not smooth there */
+/* A square image ends at the middle of a column if one side is even and the other odd; then the column counts. */
+static const double RIM = 1; /* pixels at the end of the circle, which is not smooth there */
 
 /* Of all views, and of sectors of them: a corner is far out in few views, and the mean with all others would hide it. */
 struct tess_shadow_seen {
@@ -108,7 +109,7 @@ static int64_t sector_of(const tess_shadow *s, int64_t view)
 void tess_shadow_add(tess_shadow *s, int64_t view, const float *values)
 {
     const tess_problem *p = s->problem;
-    const double centre = centre_of(p, view), reach = reach_of(p, view) - (p->circle ? RIM : 0);
+    const double centre = centre_of(p, view), reach = reach_of(p, view) - (p->circle ? RIM : HALF_WIDTH);
     const int64_t edge = tess_min_i64(EDGE, p->columns), sector = sector_of(s, view);
     for (int64_t i = 0; i < p->columns; i++) {
         const double away = fabs((double)i - centre), value = (double)values[i];

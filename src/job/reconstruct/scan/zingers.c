@@ -208,8 +208,7 @@ static bool decide(search *s)
 static int by_place(const void *a, const void *b)
 {
     const tess_zinger *x = a, *y = b;
-    return x->view != y->view ? (x->view > y->view) - (x->view < y->view)
-                              : (x->column > y->column) - (x->column < y->column);
+    return x->view != y->view ? (x->view > y->view) - (x->view < y->view) : (x->at > y->at) - (x->at < y->at);
 }
 
 static tess_status look(search *s, tess_error *error)
@@ -266,5 +265,5 @@ void tess_zingers_fill(const tess_problem *p, int64_t view, float *values)
         *(p->zingers[middle].view < view ? &first : &end) = middle + (p->zingers[middle].view < view);
     }
     for (; first < p->zinger_count && p->zingers[first].view == view; first++)
-        values[p->zingers[first].column] = p->zingers[first].value;
+        values[p->zingers[first].at] = p->zingers[first].value;
 }

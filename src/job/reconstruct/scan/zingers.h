@@ -5,7 +5,7 @@
 
 #include "job/reconstruct/problem/problem.h"
 
-/* Reads the views and lists such values in problem->zingers; volumes have none. */
+/* Reads the views and lists such values in problem->zingers; for volumes see zingers3.h. */
 tess_status tess_problem_find_zingers(tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
 /* Fills those of a view, counted as in the file. */
 void tess_zingers_fill(const tess_problem *problem, int64_t view, float *values);

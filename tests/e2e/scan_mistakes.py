@@ -1,0 +1,102 @@
+"""Entries of scans that are wrong or missing, as the views show: the column of the axis, the offset of the detector, and light that is
+taken as line integrals. Scans without a mistake get no such note. Plans say it, before the work."""
+import json
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(4)
+HALF, FULL = np.arange(90) * 2.0, np.arange(120) * 3.0
+DISKS = [(0.02, 0, 0, 25), (0.03, 8, 5, 4), (-0.01, -9, 4, 7)]  # value, x, y, radius
+ASIDE = [(0.03, 15, -6, 9), (-0.02, 17, -6, 3)]
+BALLS = [(0.04, 0, 0, 0, 9), (0.05, 4, -3, 2, 2.5), (-0.03, 1, 5, 3, 2)]  # value, x, y, z, radius
+FAR_BALLS = [(0.05, 8, 3, 0, 4), (0.06, -2, 7, 2, 2)]
+
+
+def save(name, array):
+    np.save(bench.path(name), np.ascontiguousarray(array))
+    return name
+
+
+def sinogram(angles, centre=31.5, columns=64, disks=DISKS, noise=0.005):
+    at = (np.arange(columns * 4) + 0.5) / 4 - 0.5 - centre
+    turn = np.deg2rad(angles)[:, None]
+    total = sum(value * 2 * np.sqrt(np.maximum(r ** 2 - (at[None] - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for value, x, y, r in disks)
+    return total.reshape(len(angles), columns, 4).mean(2) + noise * random.normal(size=(len(angles), columns))
+
+
+def orbit(count, shift=0, arc=360):
+    turns = np.deg2rad(np.arange(count) * arc / count)
+    zero, pitch = 0 * turns, 1.3
+    u = pitch * np.stack([np.cos(turns), np.sin(turns), zero], 1)
+    source, middle = (r * np.stack([np.sin(turns), -np.cos(turns), zero], 1) for r in (60, -30))
+    return np.concatenate([source, middle + shift * u, u, np.tile([0, 0, pitch], (count, 1))], 1)
+
+
+def views(vectors, balls, rows=32, columns=48):
+    out = []
+    right, down = [(np.arange(2 * side) + 0.5) / 2 - side / 2 for side in (columns, rows)]
+    for source, middle, u, v in vectors.reshape(-1, 4, 3):
+        along = middle + right[None, :, None] * u + down[:, None, None] * v - source
+        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
+        total = 0
+        for value, *ball, r in balls:
+            to = np.array(ball) - source
+            near = (to * along).sum(-1)
+            total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum() - near ** 2), 0))
+        out.append(total.reshape(rows, 2, columns, 2).mean((1, 3)))
+    return np.array(out) + 0.005 * random.normal(size=(len(vectors), rows, columns))
+
+
+def said(command="plan", **entries):
+    bench.path("problem.json").write_text(json.dumps({"measurement": "y.npy", **entries}))
+    words = ["plan", "reconstruct"] if command == "plan" else ["reconstruct"]
+    result = bench.run(*words, bench.path("out.npy"), "--problem", bench.path("problem.json"), *([] if command == "plan" else ["--iterations", 2]))
+    bench.check(result.status == 0, f"{command}s: {result}")
+    return result.err
+
+
+# --- the column of the axis -------------------------------------------------------------------------------------------
+
+for name, angles in (("half a turn", HALF), ("a full turn", FULL), ("tilts", np.arange(-60, 61, 2.0))):
+    for centre in (31.5, 30, 27.5, 36):
+        save("y.npy", sinogram(angles, centre).astype(np.float32))
+        text = said(operator="radon", angles=list(angles))
+        far = abs(centre - 31.5) > 3
+        bench.check(("\"auto\"" in text) == far and (not far or f"near {centre:.1f}" in text), f"{name}, axis at {centre}: {text!r}")
+        text = said(operator="radon", angles=list(angles), centre=28)
+        bench.check("\"auto\"" not in text, f"{name}, axis at {centre}, a centre is given: {text!r}")
+for what, array in (("an object aside", sinogram(HALF, disks=ASIDE)), ("wider than the detector", sinogram(HALF, 19.5, 40)), ("the same, full turn", sinogram(FULL, 19.5, 40)),
+                    ("much noise", sinogram(HALF, noise=0.3)), ("a background", sinogram(HALF) + 0.05)):
+    save("y.npy", array.astype(np.float32))
+    text = said(operator="radon", angles=list(FULL if len(array) == len(FULL) else HALF))
+    bench.check("auto" not in text, f"{what}: {text!r}")
+
+# --- the offset of the detector ---------------------------------------------------------------------------------------
+
+cone = {"operator": "cone", "vectors": "vectors.npy", "volume": [20, 24, 24]}
+for what, is_at, taken, balls, columns, wrong in (
+        ("right", orbit(60), orbit(60), BALLS, 48, ""), ("right, with an offset", orbit(60, 4), orbit(60, 4), BALLS, 48, ""),
+        ("right, object aside", orbit(60), orbit(60), FAR_BALLS, 48, ""), ("right, half a turn", orbit(60, 0, 200), orbit(60, 0, 200), FAR_BALLS, 48, ""),
+        ("right, half fan", orbit(60, 11), orbit(60, 11), BALLS, 30, ""), ("missed", orbit(60, 3.3), orbit(60), BALLS, 48, "3.3 columns to the left"),
+        ("missed, object aside", orbit(60, -2), orbit(60), FAR_BALLS, 48, "2.0 columns to the right")):
+    save("vectors.npy", taken)
+    save("y.npy", views(is_at, balls, columns=columns).astype(np.float32))
+    text = said("reconstruct" if wrong else "plan", **cone)
+    bench.check(("the offset of the detector" in text) == bool(wrong) and wrong in text and "rings" not in text, f"detector's offset is {what}: {text!r}")
+
+# --- light ------------------------------------------------------------------------------------------------------------
+
+lines = sinogram(HALF)
+save("y.npy", np.exp(-lines).astype(np.float32))
+text = said("reconstruct", operator="radon", angles=list(HALF))
+bench.check("\"flat\": 1" in text and "wider" not in text, f"light: {text!r}")
+text = said(operator="radon", angles=list(HALF), flat=1)
+bench.check("transmission" not in text, f"light with \"flat\": {text!r}")
+for what, array in (("line integrals", lines), ("line integrals up to 1", lines / lines.max()), ("wider than the detector", sinogram(HALF, 19.5, 40))):
+    save("y.npy", array.astype(np.float32))
+    text = said(operator="radon", angles=list(HALF))
+    bench.check("transmission" not in text, f"{what}: {text!r}")
+
+bench.finish()
