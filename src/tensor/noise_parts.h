@@ -64,6 +64,10 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
 /* True when photons are possible and their level is so different that `other` is uncertain. */
 bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
 
+/* Whether the law says much more than some part has, with or without texture, away from the limits. A law that was fitted to
+ * the parts without texture may rest on the darkest of them. */
+bool tess_noise_refuted(const tess_noise_level *level, const tess_noise_clip *clip,
+                        const tess_noise_part *parts, int count);
 /* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
 double tess_noise_cost(const tess_noise_part *part, double variance);
 /* The least cost of white noise that is clipped by `clip`, which may be NULL. */
