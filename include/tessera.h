@@ -115,6 +115,7 @@ typedef struct tess_denoise_settings {
     bool skip_existing; /* skip files whose output exists */
     bool overwrite;     /* an output may also be an input */
     bool dither;        /* add a dither before rounding to integers */
+    bool zeros_are_data; /* zeros that stand apart from all other values are not taken for missing data */
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */
