@@ -81,6 +81,8 @@ static const cli_option options[] = {
     {"--skip-existing", NULL, cli_flag, AT(skip_existing), "leave out images whose output is there already"},
     {"--overwrite", NULL, cli_flag, AT(overwrite), "allow an output to replace its input"},
     {"--dither", NULL, cli_flag, AT(dither), "add a dither before rounding to integers"},
+    {"--zeros-are-data", NULL, cli_flag, AT(zeros_are_data),
+     "zeros that stand apart from all other values are not taken for missing data"},
     {"--truth", "T", cli_text, AT(truth), "the clean image or folder: PSNR and SSIM are reported", CLI_FILES},
     {"--add-noise", "S", cli_from_0, AT(add_noise),
      "add Gaussian noise of this level first, for studies; not clipped, not rounded"},

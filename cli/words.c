@@ -34,6 +34,7 @@ static const word words[] = {
     {"skip_existing", "--skip-existing"},
     {"strength", "--strength"},
     {"truth", "--truth"},
+    {"zeros_are_data", "--zeros-are-data"},
     /* reconstruct */
     {"angles", "--angles"},
     {"image", "--image"},

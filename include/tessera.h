@@ -112,9 +112,10 @@ typedef struct tess_denoise_settings {
     double range_low, range_high;
     const char *axes; /* of arrays: "HW", "HWC", "CHW", "DHW", "DHWC"; NULL = by the rule in docs/files.md */
     bool recursive;   /* also read subfolders */
-    bool skip_existing; /* skip files whose output exists */
-    bool overwrite;     /* an output may also be an input */
-    bool dither;        /* add a dither before rounding to integers */
+    bool skip_existing;  /* skip files whose output exists */
+    bool overwrite;      /* an output may also be an input */
+    bool dither;         /* add a dither before rounding to integers */
+    bool zeros_are_data; /* zeros that stand apart from all other values are not taken for missing data */
     int64_t tile_height, tile_width;
     int64_t halo;
     int64_t batch; /* 0 = automatic */

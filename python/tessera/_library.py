@@ -27,7 +27,7 @@ class DenoiseSettings(ctypes.Structure):
                 ("output", c_char_p), ("model", c_char_p), ("truth", c_char_p), ("sigma", c_double),
                 ("sigma_map", c_char_p), ("add_noise", c_double), ("strength", c_double), ("range", c_int),
                 ("range_low", c_double), ("range_high", c_double), ("axes", c_char_p), ("recursive", c_bool),
-                ("skip_existing", c_bool), ("overwrite", c_bool), ("dither", c_bool), ("tile_height", c_int64),
+                ("skip_existing", c_bool), ("overwrite", c_bool), ("dither", c_bool), ("zeros_are_data", c_bool), ("tile_height", c_int64),
                 ("tile_width", c_int64), ("halo", c_int64), ("batch", c_int64), ("ranks", c_int64), ("machine", c_char_p)]
 
 

@@ -49,6 +49,9 @@ typedef struct tess_extras {
     unsigned char codes[4];
     bool srgb;    /* this and the next: how a PNG gives its colours without a profile */
     double gamma; /* 0: not given */
+    int background_bytes,
+        background_depth; /* of a PNG's background colour (bKGD): 0: none; bits of a sample */
+    unsigned char background[6];
     bool has_primaries;
     double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
@@ -77,6 +80,8 @@ size_t tess_extras_held(const tess_extras *extras);
 int tess_extras_orientation(const tess_extras *extras);
 /* True when the profile's kind (gray, RGB or CMYK) matches the channels of the image. */
 bool tess_extras_icc_fits(const tess_extras *extras, const tess_image_info *info);
+/* True when the image, as a PNG, has a place for the background colour. */
+bool tess_extras_background_fits(const tess_extras *extras, const tess_image_info *info);
 /* True when there is no density, or only the 1:1 that a JPEG must write when it has none. */
 bool tess_extras_no_density(const tess_extras *extras);
 /* Pixels per unit; false when only the aspect ratio is known. */

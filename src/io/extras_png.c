@@ -1,4 +1,5 @@
-/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, sRGB, gAMA, cHRM, pHYs and texts, wherever they are in the file.
+/* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, sRGB, gAMA, cHRM, bKGD, pHYs and texts, wherever they
+ * are in the file.
  *
  * libpng gives the chunks before the pixels when it opens the file, and the others only after the last row,
  * which is too late for a writer that starts at once. So this file walks the chunks itself and skips the
@@ -163,6 +164,9 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
             out->primaries[i] = big_endian(body->data + 4 * i) / 1e5;
     } else if (strcmp(kind, "acTL") == 0 && body->bytes == 8) {
         out->frames = big_endian(body->data);
+    } else if (strcmp(kind, "bKGD") == 0 && body->bytes <= sizeof out->background) {
+        memcpy(out->background, body->data, body->bytes);
+        out->background_bytes = (int)body->bytes;
     } else if (strcmp(kind, "pHYs") == 0 && body->bytes == 9) {
         out->density[0] = big_endian(body->data);
         out->density[1] = big_endian(body->data + 4);
@@ -173,10 +177,16 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
     tess_extras_drop(out, body);
 }
 
+bool tess_extras_background_fits(const tess_extras *extras, const tess_image_info *info)
+{
+    return extras->background_bytes == (info->channels < 3 ? 2 : 6) &&
+           extras->background_depth == (info->dtype == TESS_U16 ? 16 : 8);
+}
+
 static bool is_wanted(const char *kind)
 {
     static const char *const wanted[] = {"eXIf", "iCCP", "cICP", "sRGB", "gAMA", "cHRM",
-                                         "acTL", "pHYs", "tEXt", "zTXt", "iTXt"};
+                                         "acTL", "bKGD", "pHYs", "tEXt", "zTXt", "iTXt"};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (strcmp(kind, wanted[i]) == 0)
             return true;
@@ -185,7 +195,11 @@ static bool is_wanted(const char *kind)
 
 void tess_extras_from_png(FILE *file, tess_extras *out)
 {
+    enum { DEPTH_AT = 24 }; /* in the header, which is the first chunk */
     unsigned char head[8], sum[4];
+    if (fseeko(file, DEPTH_AT, SEEK_SET) != 0)
+        return;
+    out->background_depth = fgetc(file);
     if (fseeko(file, 8, SEEK_SET) != 0)
         return;
     while (!out->no_memory && fread(head, 1, 8, file) == 8) {

@@ -78,7 +78,8 @@ typedef struct tess_image_info {
     size_t extras_bytes; /* memory that a writer needs to copy the file's EXIF data, profile and texts */
     bool labels; /* asked for: samples are labels, read as they are, also those of a palette or of few bits */
     bool masked; /* the file marks samples as void by a nodata value or a mask: see tess_reader_valid */
-    bool has_nodata; /* a sample of this value is void: */
+    bool zeros_are_holes; /* set by jobs, never by a reader: pixels whose colours are all 0 are void */
+    bool has_nodata;      /* a sample of this value is void: */
     double nodata;
     bool several_nodata; /* bands have different nodata values, which most formats cannot hold */
     bool only_place; /* for a writer: of `like` only the georeference is copied; nodata is the result's own */

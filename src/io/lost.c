@@ -62,6 +62,22 @@ static void name(list *l, const char *words)
         l->used += (size_t)snprintf(l->to + l->used, l->size - l->used, "%s%s", l->used ? ", " : "", words);
 }
 
+/* A JPEG whose one segment cannot hold the EXIF data has the XMP packet and the resolution. */
+static void name_rest(list *l, const char *target, const tess_image_info *info, const tess_extras *extras,
+                      bool exif, bool jpeg)
+{
+    double density[2];
+    if (extras->exif.data && !exif)
+        name(l, tess_extras_orientation(extras) != 1 ? "other EXIF data" : "EXIF data");
+    if (extras->xmp.data && !exif && !jpeg)
+        name(l, "XMP packet");
+    if (tess_extras_density(extras, TESS_DENSITY_INCH, density) && !exif && !jpeg)
+        name(l, "resolution");
+    if (extras->background_bytes &&
+        !(tess_suffix_is(target, ".png") && tess_extras_background_fits(extras, info)))
+        name(l, "background colour (bKGD)");
+}
+
 void tess_lost_name(const tess_write_format *format, const char *target, const tess_image_info *info,
                     const tess_extras *extras, char *to, size_t size)
 {
@@ -91,4 +107,5 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (lost & parts[i].bit)
             name(&l, parts[i].words);
+    name_rest(&l, target, info, extras, exif, jpeg);
 }

@@ -34,6 +34,6 @@ void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info)
 /* Call these before the header is written and right after it. Both may longjmp. */
 void tess_png_set_extras(const tess_extras *extras, const tess_image_info *image, png_structp png,
                          png_infop info);
-void tess_png_write_extras(const tess_extras *extras, png_structp png);
+void tess_png_write_extras(const tess_extras *extras, const tess_image_info *image, png_structp png);
 
 #endif

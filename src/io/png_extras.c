@@ -38,8 +38,10 @@ static void write_xmp(png_structp png, const tess_blob *xmp)
     png_write_chunk_end(png);
 }
 
-void tess_png_write_extras(const tess_extras *extras, png_structp png)
+void tess_png_write_extras(const tess_extras *extras, const tess_image_info *image, png_structp png)
 {
+    if (tess_extras_background_fits(extras, image)) /* before the pixels, too */
+        png_write_chunk(png, (png_const_bytep) "bKGD", extras->background, (size_t)extras->background_bytes);
     if (extras->has_codes) /* before the pixels, as here; there is no palette */
         png_write_chunk(png, (png_const_bytep) "cICP", extras->codes, sizeof extras->codes);
     write_chunk(png, "eXIf", &extras->exif);

@@ -104,7 +104,7 @@ static tess_status write_header(png_writer *writer, const tess_create *create, t
     if (create->like)
         tess_png_copy_metadata(create->like, png, writer->info);
     png_write_info(png, writer->info);
-    tess_png_write_extras(create->extras, png);
+    tess_png_write_extras(create->extras, info, png);
     png_free_data(png, writer->info, PNG_FREE_ICCP, 0);
     if (info->dtype == TESS_U16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         png_set_swap(png);

@@ -73,6 +73,11 @@ static size_t place_bytes(const tess_noise_shape *shape, int64_t most)
     return tess_align_size((size_t)most * (size_t)shape->channels, 16);
 }
 
+static size_t single_bytes(const tess_noise_shape *shape, int64_t most)
+{
+    return tess_align_size((size_t)tess_noise_singles(most) * (size_t)shape->channels * sizeof(float), 16);
+}
+
 size_t tess_noise_bytes(const tess_noise_shape *shape)
 {
     int64_t most;
@@ -81,8 +86,8 @@ size_t tess_noise_bytes(const tess_noise_shape *shape)
     if (most == 0 || !tess_noise_slices_bytes(shape, &slices))
         return 0;
     return lines_bytes(shape) + above_bytes(shape) + 2 * patch_bytes(shape, most) +
-           2 * (size_t)most * sizeof(uint64_t) + triple_bytes(shape, step) + place_bytes(shape, most) +
-           slices;
+           2 * (size_t)most * sizeof(uint64_t) + triple_bytes(shape, step) + 2 * place_bytes(shape, most) +
+           single_bytes(shape, most) + slices;
 }
 
 static void begin_image(tess_noise *noise)
@@ -90,6 +95,7 @@ static void begin_image(tess_noise *noise)
     noise->rows = noise->triple_count = 0;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
         noise->count[c] = noise->samples[c] = 0;
+        noise->finest[c] = INFINITY;
         noise->weave[c] = (tess_noise_weave){0};
         noise->least[c] = (tess_noise_limit){.value = INFINITY};
         noise->largest[c] = (tess_noise_limit){.value = -INFINITY};
@@ -110,10 +116,12 @@ void tess_noise_begin(tess_noise *noise, const tess_noise_shape *shape, void *me
     noise->plain = (tess_noise_patch *)(at += patch_bytes(shape, noise->most));
     noise->order = (uint64_t *)(at += patch_bytes(shape, noise->most));
     noise->triples = (tess_noise_triple *)(at += 2 * (size_t)noise->most * sizeof(uint64_t));
-    noise->places = (unsigned char *)(at + triple_bytes(shape, noise->step));
+    noise->places = (unsigned char *)(at += triple_bytes(shape, noise->step));
+    noise->equal = (unsigned char *)(at += place_bytes(shape, noise->most));
+    noise->singles = (float *)(at += place_bytes(shape, noise->most));
     noise->triple_most = most_triples(shape, noise->step);
     if (shape->depth > 1)
-        tess_noise_place_slices(noise, noise->places + place_bytes(shape, noise->most));
+        tess_noise_place_slices(noise, at + single_bytes(shape, noise->most));
 }
 
 /* The same rows of the DCT of +1, -1, +1, ...: a checker of single samples has coefficients in proportion to the
@@ -251,9 +259,14 @@ static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
         for (int y = 0; y < SIDE; y++)
             memcpy(x[y], line[y] + at, sizeof x[y]);
         const int64_t count = noise->count[channel];
+        const unsigned char equal = tess_noise_count_equal(x);
+        const float single = x[SIDE / 2][SIDE / 2];
         if (count == noise->most || !measure(x, &patches[count], &plain[count]))
             continue;
         places[count] = (unsigned char)(down * TESS_NOISE_GRID + at * TESS_NOISE_GRID / (width - SIDE + 1));
+        noise->equal[channel * noise->most + count] = equal;
+        if (count % TESS_NOISE_SPARSE == 0)
+            noise->singles[channel * tess_noise_singles(noise->most) + count / TESS_NOISE_SPARSE] = single;
         noise->count[channel]++;
     }
 }
@@ -283,6 +296,7 @@ static void keep_line(tess_noise *noise, int channel, const float *values, const
         count_limit(&least, value, value < least.value);
         count_limit(&largest, value, value > largest.value);
     }
+    tess_noise_find_step(noise, channel, line);
     noise->samples[channel] += samples;
     noise->least[channel] = least, noise->largest[channel] = largest;
 }

@@ -41,8 +41,9 @@ typedef enum tess_noise_confidence {
 
 typedef struct tess_noise_shape {
     int64_t height, width;
-    int64_t depth; /* slices of a volume, one after another; 0 or 1 for an image */
-    int channels;  /* at most TESS_NOISE_CHANNELS */
+    int64_t depth;  /* slices of a volume, one after another; 0 or 1 for an image */
+    int channels;   /* at most TESS_NOISE_CHANNELS */
+    double quantum; /* the difference of two integers that follow each other; 0: floats, or unknown */
 } tess_noise_shape;
 
 /* One patch of one channel: the mean of its samples, and the root mean square of the DCT coefficients in each
@@ -86,6 +87,7 @@ typedef struct tess_noise {
     int64_t count[TESS_NOISE_CHANNELS];
     tess_noise_limit least[TESS_NOISE_CHANNELS], largest[TESS_NOISE_CHANNELS];
     int64_t samples[TESS_NOISE_CHANNELS]; /* samples that are not holes */
+    double finest[TESS_NOISE_CHANNELS];   /* step between values; infinite: all are equal */
     tess_noise_weave weave[TESS_NOISE_CHANNELS];
     float *above; /* the amplitudes of the blocks in the last 8 rows, channel by channel */
     float *lines; /* the last 8 rows, channel by channel */
@@ -96,6 +98,8 @@ typedef struct tess_noise {
     int64_t shared_count;     /* of these slices */
     tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
     unsigned char *places;    /* of the patches: the field of a grid over the image in which each lies */
+    unsigned char *equal;     /* of the patches: pairs of equal neighbours (noise_bound.c) */
+    float *singles;           /* samples of some patches */
     uint64_t *order;          /* scratch for sorting, of size 2 * most */
     int64_t slice;            /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */

@@ -164,6 +164,7 @@ void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noi
     fit_law(calm, count, &sketch->encoded);
     sketch->encoded.sigma = sketch->encoded.read =
         sqrt(tess_noise_mean_variance(noise, channel, &sketch->encoded));
+    sketch->tried = !tess_noise_refuted(&sketch->encoded, clip, sketch->parts, sketch->count);
     sketch->evidence = evidence_for(&sketch->encoded, level, clip, calm, count);
 }
 

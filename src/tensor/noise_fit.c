@@ -22,7 +22,7 @@ static const double much_less = 0.6;        /* without a pattern of 2 x 2 sample
 static const double too_much_texture = 0.5; /* log(L/H) at 1 %, which is -0.63 in pure noise */
 
 typedef struct energies {
-    double mean, low, middle, high, both;
+    double mean, low, middle, high, both, equal;
 } energies;
 
 void tess_noise_sort(uint64_t *keys, int64_t count, uint64_t *other)
@@ -90,10 +90,12 @@ static energies mean_of(const tess_noise *noise, int channel, const tess_noise_c
         const tess_noise_patch *patch = &patches[keys[i] & UINT32_MAX];
         const double kept = kept_of(clip, patch);
         sum.mean += patch->mean;
+        sum.equal += noise->equal[channel * noise->most + (int64_t)(keys[i] & UINT32_MAX)];
         sum.low += square(patch->low) / kept;
         sum.middle += square(patch->middle) / kept;
         sum.high += square(patch->high) / kept;
     }
+    sum.equal /= (double)count * 2 * TESS_NOISE_SIDE * (TESS_NOISE_SIDE - 1);
     sum.mean /= (double)count, sum.low /= (double)count;
     sum.middle /= (double)count, sum.high /= (double)count;
     sum.both = (9 * sum.middle + 6 * sum.high) / 15;
@@ -162,6 +164,7 @@ tess_noise_answer tess_noise_ask(const tess_noise *noise, int channel, const tes
     a.texture = features[0];
     a.bands = features[1];
     a.mean = quiet.mean;
+    a.equal = quiet.equal;
     return a;
 }
 
@@ -201,7 +204,8 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
                                   .low = clip ? clip->low : 0,
                                   .high = clip ? clip->high : 0,
                                   .least = noise->least[channel].value,
-                                  .sigma = a.sigma};
+                                  .sigma = a.sigma,
+                                  .equal = a.equal};
     if (a.count < MANY)
         return;
     tess_noise_find_slope(noise, channel, clip, level, sketch);
@@ -255,6 +259,8 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
     tess_noise_choose_law(result->channel, sketches, TESS_NOISE_CHANNELS);
     if (noise->most && !noise->slices)
         tess_noise_doubt_places(noise, result->channel, noise->shape.channels);
+    for (int c = 0; noise->most && !noise->slices && c < noise->shape.channels; c++)
+        tess_noise_limit_level(noise, c, sketches[c].equal, &result->channel[c]);
     double sum = 0;
     int known = 0;
     for (int c = 0; c < noise->shape.channels && c < TESS_NOISE_CHANNELS; c++) {

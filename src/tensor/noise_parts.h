@@ -1,5 +1,5 @@
 /* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
- * noise_encoded.c, noise_places.c, noise_share.c, noise_shared.c, noise_weave.c and noise_depth.c. */
+ * noise_encoded.c, noise_places.c, noise_bound.c, noise_steps.c, noise_share.c, noise_shared.c, noise_weave.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
@@ -31,6 +31,7 @@ typedef struct tess_noise_answer {
     double sigma, texture; /* texture: log of low to high energy, -0.63 in pure noise */
     double bands;          /* log of the energies of the two high bands, 0 in pure noise */
     double mean;           /* of the quietest patches */
+    double equal;          /* share of neighbours in them that are equal */
     int64_t count;
 } tess_noise_answer;
 
@@ -63,6 +64,10 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
 /* True when photons are possible and their level is so different that `other` is uncertain. */
 bool tess_noise_photons_differ(const tess_noise_photons *photons, double sigma, double other);
 
+/* Whether the law says much more than some part has, with or without texture, away from the limits. A law that was fitted to
+ * the parts without texture may rest on the darkest of them. */
+bool tess_noise_refuted(const tess_noise_level *level, const tess_noise_clip *clip,
+                        const tess_noise_part *parts, int count);
 /* What a robust fit minimizes: chi square, but outliers count less, and those above least, as in noise_slope.c. */
 double tess_noise_cost(const tess_noise_part *part, double variance);
 /* The least cost of white noise that is clipped by `clip`, which may be NULL. */
@@ -89,6 +94,7 @@ typedef struct tess_noise_sketch {
     bool clipped;
     double low, high, least; /* limits, if clipped; the least sample */
     double sigma;            /* of the image by itself */
+    double equal;            /* as in the answer that sigma comes from */
     bool tried;              /* whether the law of an encoded photograph was fitted: */
     double evidence;         /* that it is right, rather than the level; a difference of chi squares */
     tess_noise_level encoded;
@@ -114,6 +120,20 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
 /* Estimates one channel of the image or slice. */
 void tess_noise_find_level(const tess_noise *noise, int channel, tess_noise_level *level,
                            tess_noise_sketch *sketch);
+
+/* One sample of every TESS_NOISE_SPARSE-th patch is kept: of so many of a channel. */
+enum { TESS_NOISE_SPARSE = 4 };
+static inline int64_t tess_noise_singles(int64_t patches)
+{
+    return (patches + TESS_NOISE_SPARSE - 1) / TESS_NOISE_SPARSE;
+}
+/* Equal neighbours in a patch. Makes noise->finest the step of which all differences of the row's neighbours are multiples; of
+ * floats, the least difference (noise_steps.c). */
+unsigned char tess_noise_count_equal(float x[TESS_NOISE_SIDE][TESS_NOISE_SIDE]);
+void tess_noise_find_step(tess_noise *noise, int channel, const float *line);
+/* Lowers a level that the values of the samples contradict (noise_bound.c). `equal`: share of equal neighbours in the patches
+ * that it comes from. Overwrites noise->order. */
+void tess_noise_limit_level(const tess_noise *noise, int channel, double equal, tess_noise_level *level);
 
 /* The grid of places (noise_places.c). */
 enum { TESS_NOISE_GRID = 8 };

@@ -11,7 +11,9 @@
 
 enum { NEEDED = 5 };                          /* calm parts: texture often grows with the brightness */
 static const double enough = 6, against = -8; /* difference of the costs, as of chi squares */
-static const double alike = 0.12;             /* relative difference of levels */
+static const double too_high =
+    4; /* variance of a law to that of a part, which texture can only have raised */
+static const double alike = 0.12; /* relative difference of levels */
 
 double tess_noise_cost(const tess_noise_part *part, double variance)
 {
@@ -91,6 +93,20 @@ static int take_calm(const tess_noise_part *from, int count, bool far, tess_nois
     return taken;
 }
 
+bool tess_noise_refuted(const tess_noise_level *level, const tess_noise_clip *clip,
+                        const tess_noise_part *parts, int count)
+{
+    static const double far_from_limit = 2.5; /* as in noise_slope.c */
+    for (int i = 0; i < count; i++) {
+        const double sigma = tess_noise_at(level, parts[i].mean);
+        if (clip && clip->high - parts[i].mean < far_from_limit * sigma)
+            continue;
+        if (sigma * sigma > too_high * parts[i].variance && !parts[i].near_low)
+            return true;
+    }
+    return false;
+}
+
 /* The line, with its own zero, is better than photons from `zero`: there is read noise, or an unknown black level. */
 static bool line_is_better(const model *photons, double gain, const tess_noise_line *line)
 {
@@ -132,6 +148,9 @@ tess_noise_photons tess_noise_try_photons(double least, const tess_noise_clip *c
     answer.zero = photons.zero;
     const double evidence = white_cost - cost;
     answer.possible = evidence > against;
+    const tess_noise_level level = {.gain = answer.gain, .zero = answer.zero};
+    if (tess_noise_refuted(&level, clip, parts, count))
+        return (tess_noise_photons){.found = false};
     photons.count = take_calm(parts, count, true, kept);
     answer.found = evidence > enough && !line_is_better(&photons, answer.gain, line);
     return answer;

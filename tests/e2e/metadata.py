@@ -261,6 +261,19 @@ def check_texts(bench, model):
     bench.check(take_from_png(bench.path("t.png")).texts == texts[1:], "a text with a wrong checksum is left out, the others stay")
 
 
+def check_named(bench, model):
+    """Arrays and BMP hold none of it, and the record names all; the background goes from PNG to PNG."""
+    source = bench.path("named.png")
+    write_png(source, to_integers(picture(24, 31), np.uint8))
+    add_to_png(source, Extras(exif_data("<"), profile(432), XMP, density=11811, texts=[(b"bKGD", bytes(range(6)))]))
+    for suffix in (".npy", ".bmp") if bench.has_gdal() else (".npy",):
+        lost = bench.record("denoise", source, bench.path("named" + suffix), "--model", model)["denoise"]["files"][0].get("lost", "")
+        bench.check(all(part in lost for part in ("orientation 6", "colour profile", "other EXIF data", "XMP packet", "resolution", "background colour")),
+                    f"PNG to {suffix}: {lost}")
+    record = bench.record("denoise", source, bench.path("named-out.png"), "--model", model)
+    bench.check("lost" not in record["denoise"]["files"][0] and b"bKGD" + bytes(range(6)) in bench.path("named-out.png").read_bytes(), "a background colour goes from PNG to PNG")
+
+
 def check_profile(bench, model, gray):
     write_png(bench.path("g.png"), to_integers(picture(24, 31, 1), np.uint8))
     add_to_png(bench.path("g.png"), Extras(icc=profile(432)))
@@ -321,6 +334,7 @@ def main():
         found = take_from_jpeg(bench.path("h.jpg")).texts
         bench.check(found == [(0xed, b"Photoshop 3.0\0IPTC of some sort"), (0xfe, b"a comment")], f"JPEG to JPEG keeps IPTC and comment: {found}")
     bench.check(not leftovers(bench.folder), "no temporary file is left")
+    check_named(bench, model)
     bench.finish()
 
 

@@ -58,6 +58,27 @@ for z in range(3):
     bench.check(gains[0] > 0 and np.array_equal(volume[z], alone), f"slice {z}: {gains[0]:.1f} dB in a volume, {gains[1]:.1f} dB alone")
 held = record.get("held_back", 0)
 bench.check(0.05 < held < 0.34 and "blended in" in words, f"{held:.2f} of the volume held back, and said so")
+def print_of(tall):
+    """Lines of small strokes, like letters of this height, as a drawing has them."""
+    drawn = np.full((side, side), 245 / 255)
+    for top in range(4, side - tall - 4, int(1.6 * tall)):
+        for left in range(6, side - tall - 2, int(0.7 * tall)):
+            for _ in range(3):
+                if random.random() < 0.5:
+                    drawn[top + random.integers(0, tall), left:left + tall // 2] = 30 / 255
+                else:
+                    drawn[top:top + tall, left + random.integers(0, tall // 2)] = 30 / 255
+    return drawn
+
+
+# Small print is changed by less than the noise, but not by the noise.
+truth = print_of(9)
+noisy = np.float32(truth + 1 / 255 * random.standard_normal(truth.shape))
+named = denoise(noisy, "--range", "0,1", "--model", "drunet-gray-small")[0]
+own, record, words = denoise(noisy, "--range", "0,1")
+gains = [psnr(x, truth) - psnr(noisy, truth) for x in (named, own)]
+bench.check(gains[0] < -0.7 and gains[1] > -0.45, f"small print: the network alone {gains[0]:.2f} dB, held back {gains[1]:.2f} dB")
+bench.check(record.get("held_back", 0) > 0.3 and "blended in" in words, "small print: held back, and said so")
 truth = smooth()
 noisy = np.float32(truth + 3 / 255 * random.standard_normal(truth.shape))
 named = denoise(noisy, "--range", "0,1", "--model", "drunet-color-small")[0]

@@ -126,6 +126,25 @@ static void test_few_photons(int64_t side, double peak)
     free(picture), free(values), free(normal);
 }
 
+/* A photograph that is mostly black, in 8 bits, with white noise: what clipping leaves of it falls to zero like photons' noise,
+ * and fine texture that is a little brighter goes on with that, but the bright parts have no such noise. */
+static void test_black(void)
+{
+    const tess_noise_shape shape = {.height = SIDE, .width = SIDE, .channels = 1, .quantum = 1.0 / 255};
+    const double sigma = 2;
+    float *values = room(SIDE * SIDE * sizeof *values), *normal = room(2 * SIDE * SIDE * sizeof *normal);
+    tess_rng_normal((tess_rng_key){13, 1, 0}, 0, 2 * SIDE * SIDE, normal);
+    for (int64_t i = 0; i < SIDE * SIDE; i++) {
+        const double x = (double)(i % SIDE), y = (double)(i / SIDE), bright = x / SIDE - 0.68;
+        const double truth = x < 0.6 * SIDE ? 2 * x / SIDE
+                             : bright < 0   ? 24 + 6.5 * (double)normal[SIDE * SIDE + i]
+                                            : 40 + 560 * bright + 25 * sin(0.5 * x + 0.3 * y) * sin(0.4 * y);
+        values[i] = (float)(fmin(fmax(rint(truth + sigma * (double)normal[i]), 0), 255) / 255);
+    }
+    check_near("mostly black", 255 * estimate(&shape, values).sigma, sigma, 0.15);
+    free(values), free(normal);
+}
+
 static double encode(double light)
 {
     return light <= 0.0031308 ? 12.92 * fmax(light, 0) : 1.055 * pow(fmin(light, 1), 1 / 2.4) - 0.055;
@@ -296,6 +315,7 @@ int main(void)
     test_photon_slices(6, 0.5, 1);
     test_photon_slices(6, 0.5, 10);
     test_white();
+    test_black();
     test_encoded(1000, 4, 1);
     test_encoded(150, 2, 2);
     test_units();

@@ -223,6 +223,9 @@ tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_setti
 /* If float32 may lose differences between the file's samples, sets file->exact; doubles are then kept (file->info). */
 tess_status tess_denoise_find_exact(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Sets info.zeros_are_holes if the file's zeros plainly mean missing data, and notes it. */
+tess_status tess_denoise_find_zeros(tess_engine *engine, const tess_denoise_settings *settings,
+                                    tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 /* A sample in as many digits as tell it from others of the file, for messages; integers without a fraction. */
 typedef struct tess_sample_words {
     char text[32];

@@ -101,6 +101,8 @@ void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings 
     }
     if (file->look.looked)
         tess_json_set_int(entry, "holes", file->look.holes);
+    if (info->zeros_are_holes)
+        tess_json_set_bool(entry, "zeros_are_holes", true);
     if (file->look.defect_count)
         tess_json_set_int(entry, "defects", file->look.defect_count);
 }

@@ -97,7 +97,7 @@ static tess_status pass(passes *p, tess_engine *engine, int64_t from, tess_error
 {
     const tess_image_info *info = &p->file->info;
     const int64_t count = tess_min_i64(p->colours - from, TESS_NOISE_CHANNELS);
-    const tess_noise_shape shape = {info->height, info->width, 0, (int)count};
+    const tess_noise_shape shape = {info->height, info->width, 0, (int)count, 0};
     tess_noise noise;
     tess_noise_result found;
     tess_reader *reader = NULL;
@@ -116,7 +116,7 @@ tess_status tess_denoise_look_at_bands(tess_engine *engine, const tess_denoise_s
 {
     const tess_image_info *info = &file->info;
     passes p = {.settings = settings, .file = file, .colours = tess_denoise_colours(info)};
-    const tess_noise_shape shape = {info->height, info->width, 0, TESS_NOISE_CHANNELS};
+    const tess_noise_shape shape = {info->height, info->width, 0, TESS_NOISE_CHANNELS, 0};
     const size_t samples = (size_t)(info->width * info->channels), bytes = tess_noise_bytes(&shape);
     if (bytes == 0)
         return TESS_OK; /* too small: the level stays unknown */

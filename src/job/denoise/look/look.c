@@ -249,7 +249,9 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
 static tess_status take_memory(looking *l, bool noise, tess_error *error)
 {
     const tess_image_info *info = l->info;
-    const tess_noise_shape shape = {info->height, info->width, info->depth, (int)l->colours};
+    const bool whole = info->dtype != TESS_F32 && info->dtype != TESS_F64;
+    const tess_noise_shape shape = {info->height, info->width, info->depth, (int)l->colours,
+                                    whole ? 1 / (l->unit.high - l->unit.low) : 0};
     const size_t samples = (size_t)(info->width * info->channels),
                  noise_bytes = noise ? tess_noise_bytes(&shape) : 0;
     l->samples = tess_small_alloc(ROWS * samples, tess_dtype_size(info->dtype));

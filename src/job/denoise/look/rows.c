@@ -5,6 +5,22 @@
 
 #include "job/denoise/denoise.h"
 
+/* Marks the pixel if all its samples are 0. */
+static void hide_zero(const tess_image_info *info, const char *pixel, unsigned char *valid)
+{
+    float values[TESS_NOISE_CHANNELS];
+    for (int first = 0; first < info->channels; first += TESS_NOISE_CHANNELS) {
+        const int count =
+            info->channels - first < TESS_NOISE_CHANNELS ? info->channels - first : TESS_NOISE_CHANNELS;
+        tess_samples_to_float(info->dtype, 1, pixel + (size_t)first * tess_dtype_size(info->dtype), count,
+                              values);
+        for (int c = 0; c < count; c++)
+            if (values[c] != 0)
+                return;
+    }
+    memset(valid, 0, (size_t)info->channels);
+}
+
 tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *reader, int64_t count,
                                    char *samples, unsigned char *valid, tess_error *error)
 {
@@ -14,6 +30,8 @@ tess_status tess_denoise_read_rows(const tess_image_info *info, tess_reader *rea
         TESS_TRY(tess_reader_valid(reader, count, valid, error));
     else
         memset(valid, 1, (size_t)all);
+    for (int64_t i = 0; info->zeros_are_holes && i < all; i += info->channels)
+        hide_zero(info, samples + (size_t)i * tess_dtype_size(info->dtype), valid + i);
     for (int64_t i = 0; info->dtype == TESS_F32 && i < all; i++)
         valid[i] = valid[i] && isfinite(((const float *)samples)[i]);
     for (int64_t i = 0; info->dtype == TESS_F64 && i < all; i++)

@@ -205,8 +205,8 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
     const bool auto_sigma =
         settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0);
     file->sigma_estimated = takes_sigma && !settings->sigma_map && auto_sigma;
-    if (file->info.masked || file->info.dtype == TESS_F32 || file->sigma_estimated ||
-        tess_denoise_scale_needs_look(settings, &file->info))
+    if (file->info.masked || file->info.zeros_are_holes || file->info.dtype == TESS_F32 ||
+        file->sigma_estimated || tess_denoise_scale_needs_look(settings, &file->info))
         TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
     else
         TESS_TRY(tess_denoise_find_equal(engine, settings, file, error));
@@ -224,10 +224,10 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         quiet = quiet || tess_denoise_band_sigma(file, file->channel_sigma, c) == 0;
     file->dithers = tess_denoise_dithers(settings, file);
     file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file, file->sigma) ||
-                     file->info.masked || tess_denoise_has_hidden(file) || file->info.depth > 0 ||
-                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
-                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
-                     file->scale.high != tess_samples_full_scale(file->info.dtype) ||
+                     file->info.masked || file->info.zeros_are_holes || tess_denoise_has_hidden(file) ||
+                     file->info.depth > 0 || tess_denoise_has_map(file) || settings->strength < 1 ||
+                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
+                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
@@ -279,6 +279,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
     TESS_TRY(tess_denoise_find_exact(engine, settings, file, error));
+    TESS_TRY(tess_denoise_find_zeros(engine, settings, file, error));
     TESS_TRY(choose_output(file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));

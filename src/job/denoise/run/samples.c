@@ -77,7 +77,7 @@ static void keep_sample(const tess_denoise_file *file, const char *from, bool al
         memcpy(to, from, tess_dtype_size(in->dtype));
         return;
     }
-    float value = alpha || is_integer(out->dtype) ? 0 : NAN;
+    float value = alpha || in->zeros_are_holes || is_integer(out->dtype) ? 0 : NAN;
     const double opaque = fmin(tess_samples_opaque(in->dtype, file->look.alpha),
                                is_integer(in->dtype) ? in->full_scale : INFINITY);
     if (alpha)

@@ -40,7 +40,7 @@ static double least_noise(const tess_problem *p)
 /* A copy of a blur, smaller by `by`: the means of squares of so many pixels. */
 static tess_noise_shape smaller(const tess_noise_shape *shape, int64_t by)
 {
-    return (tess_noise_shape){shape->height / by, shape->width / by, 1, shape->channels};
+    return (tess_noise_shape){shape->height / by, shape->width / by, 1, shape->channels, 0};
 }
 
 /* A blur that is looked at, and the rank that does. */
@@ -227,7 +227,7 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
                                     const tess_common *common, bool constant, tess_error *error)
 {
     const tess_noise_shape shape = {p->height, p->width, 1,
-                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1)};
+                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1), 0};
     const tess_noise_shape half = smaller(&shape, 2);
     size_t bytes = tess_noise_bytes(&shape);
     if (bytes == 0)
