@@ -13,7 +13,7 @@ out = bench.path("out.npy")
 
 def denoised(z, sigma, model):
     np.save(bench.path("z.npy"), np.float32(z))
-    result = bench.run("denoise", bench.path("z.npy"), bench.path("d.npy"), "--sigma", sigma, "--model", model, "--quiet")
+    result = bench.run("denoise", bench.path("z.npy"), bench.path("d.npy"), "--sigma", sigma, "--model", model, "--zeros-are-data", "--quiet")
     if result.status != 0:
         bench.check(False, f"the network runs alone: {result}")
     return np.load(bench.path("d.npy"))
