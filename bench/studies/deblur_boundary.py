@@ -94,4 +94,5 @@ def main():
             report(boundary, np.load(folder / "out.npy"), truth, reach, f"(data {seconds[0]:.1f} s, denoiser {seconds[1]:.1f} s)")
 
 
-main()
+if __name__ == "__main__":
+    main()
