@@ -3,6 +3,7 @@
 #include <math.h>
 
 enum { NEAR = 8, ALL = 24, GROUP = 3, SIDE = TESS_OUTLIER_SIDE, MIDDLE = ALL / 2 };
+enum { SQUARES = 50 }; /* sum of squared columns of a window, from its middle */
 
 /* Times what a point shows: points may lie side by side, and measured kernels are not exact. */
 static const double MARGIN = 2.5;
@@ -14,6 +15,20 @@ static const double FAINT = 0.01; /* of the kernel's peak: smaller peaks of it d
 typedef struct around {
     double near[NEAR], all[ALL];
 } around;
+
+/* The window without its slope, which says nothing about its middle. */
+static void level(const float *window, float *out)
+{
+    double across = 0, down = 0;
+    for (int i = 0; i <= ALL; i++) {
+        across += (double)window[i] * (i % SIDE - TESS_OUTLIER_REACH);
+        down += (double)window[i] * (i / SIDE - TESS_OUTLIER_REACH);
+    }
+    for (int i = 0; i <= ALL; i++)
+        out[i] = (float)((double)window[i] -
+                         (across * (i % SIDE - TESS_OUTLIER_REACH) + down * (i / SIDE - TESS_OUTLIER_REACH)) /
+                             SQUARES);
+}
 
 /* Puts `value` into a list in falling order. */
 static void insert(double *list, int count, double value)
@@ -48,9 +63,11 @@ static double ratio(double excess, double span)
 }
 
 /* Raises the limits to what the middle of this window needs. */
-static void allow(tess_outlier_limits *limits, const float *window, int sign, double least)
+static void allow(tess_outlier_limits *limits, const float *raw, int sign, double least)
 {
     around a;
+    float window[SIDE * SIDE];
+    level(raw, window);
     const double value = sign * (double)window[MIDDLE];
     sort_near(window, sign, a.near);
     sort_all(window, sign, a.all);
@@ -97,8 +114,10 @@ static bool stands_out(const tess_outlier_limits *limits, const float *window, i
            exceeds(limits, value - near[GROUP - 1], limits->group, all[GROUP - 1] - all[ALL - GROUP]);
 }
 
-bool tess_is_outlier(const tess_outlier_limits *limits, const float window[SIDE * SIDE], float *fill)
+bool tess_is_outlier(const tess_outlier_limits *limits, const float raw[SIDE * SIDE], float *fill)
 {
+    float window[SIDE * SIDE];
+    level(raw, window);
     for (int sign = -1; sign <= 1; sign += 2) {
         const double value = sign * (double)window[MIDDLE];
         double near[NEAR];
@@ -107,7 +126,8 @@ bool tess_is_outlier(const tess_outlier_limits *limits, const float window[SIDE 
         if (!(value - near[GROUP - 1] > fmax(limits->excess, near[GROUP - 1] - near[NEAR - GROUP])) ||
             !stands_out(limits, window, sign, near))
             continue;
-        *fill = (float)(sign * 0.5 * (near[NEAR / 2 - 1] + near[NEAR / 2]));
+        sort_near(raw, 1, near); /* another outlier beside it would have changed the slope */
+        *fill = (float)(0.5 * (near[NEAR / 2 - 1] + near[NEAR / 2]));
         return true;
     }
     return false;

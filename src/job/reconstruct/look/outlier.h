@@ -9,7 +9,7 @@
 /* Rows and columns on each side that are looked at. */
 enum { TESS_OUTLIER_REACH = 2, TESS_OUTLIER_SIDE = 2 * TESS_OUTLIER_REACH + 1 };
 
-/* A value is an outlier if it exceeds the largest of the 8 around it by `alone` times the span of the 24 around it, or the third
+/* Of values without their slope: one is an outlier if it exceeds the largest of the 8 around it by `alone` times the span of the 24 around it, or the third
  * largest of the 8 by `group` times their span without the two values at each end, so that up to three may be side by side.
  * Infinite: this cannot be told for the kernel. */
 typedef struct tess_outlier_limits {
@@ -22,6 +22,6 @@ typedef struct tess_outlier_limits {
 tess_outlier_limits tess_outlier_limits_of(const tess_sampled_kernel *kernel);
 /* Of the value in the middle of a window; *fill is the median of the 8 around it. */
 bool tess_is_outlier(const tess_outlier_limits *limits,
-                     const float window[TESS_OUTLIER_SIDE * TESS_OUTLIER_SIDE], float *fill);
+                     const float raw[TESS_OUTLIER_SIDE * TESS_OUTLIER_SIDE], float *fill);
 
 #endif

@@ -18,7 +18,7 @@ static const double SLIGHT = 0.12;
 static const double MOST_ERROR = 0.03, LEAST_NOISE = 0.0025;
 
 /* Ratio of the gradient to what noise explains: photographs whose kernel is right have up to 3.4 (in slight blurs 6.3); with
- * highlights that are cut off, or a frame that was added to the blurred picture, it is 5 to 140. */
+ * highlights that are cut off, or a frame that was added to the blurred picture, it is 5 to 150 (bench/studies/blur_faults.py). */
 static const double MISFIT = 4.5;
 /* Of the noise that would explain all of it, and of the range: with more noise the result is only blurred, with less it has
  * rings. */
