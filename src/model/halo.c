@@ -63,9 +63,9 @@ static const uint64_t seen_files[] = {
     0xc6cefde0631564cdu, /* kair_dncnn_25 */
     0x8c54b18bdc29f13cu, /* saoyan_dncnn_s15 */
     0xae0d3e480cff1e7cu, /* saoyan_dncnn_s25 */
-    0xd461550362c3eab8u, /* drunet-color-small */
+    0xfbecd4137341e612u, /* drunet-color-small */
     0xc7ccde527cae7920u, /* drunet-color-tiny */
-    0xe86d123502356490u, /* drunet-gray-small */
+    0x42645cb29962b645u, /* drunet-gray-small */
 };
 
 tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool volume)
