@@ -44,13 +44,12 @@ static tess_status alloc_blocks(tess_denoise_part *part, tess_error *error)
 /* Allocates and opens what this rank alone needs. */
 static tess_status open_part(tess_denoise_part *part, tess_error *error)
 {
-    const int rank = part->dist->rank;
     if (part->idle)
         return TESS_OK;
     TESS_TRY(alloc_blocks(part, error));
     for (int i = 0; i < TESS_PART_PIECES; i++)
         TESS_TRY(tess_dist_exchange_create(part->dist, 1, &part->collects[i], error));
-    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, rank - 1, rank + 1, error));
+    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, 1, error));
     part->buffer = tess_image_carve(&part->image);
     if (!part->job->strips.tiles)
         part->strip = tess_ring_only_strip(&part->ring, part->buffer);
