@@ -119,19 +119,19 @@ def check_trace(bench, launcher, program):
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting, whatever it does; a lost rank ends the job."""
     np.save(bench.path("long.npy"), to_integers(picture(1100, 400), np.uint8))
-    for how, words in ((signal.SIGINT, ()), (signal.SIGINT, ("--tile", "128")), (signal.SIGKILL, ())):
+    for how, words, grid in ((signal.SIGINT, (), "3x1"), (signal.SIGINT, (), "1x3"), (signal.SIGINT, ("--tile", "128"), "3x1"), (signal.SIGKILL, (), "3x1"), (signal.SIGKILL, (), "1x3")):
         output = bench.path("stopped.npy")
-        process = launcher.start(3, program, "denoise", bench.path("long.npy"), output, "--sigma", "0.1", "--threads", "1", "--quiet", *words)
+        process = launcher.start(3, program, "denoise", bench.path("long.npy"), output, "--sigma", "0.1", "--threads", "1", "--quiet", *words, env={"TESSERA_GRID": grid})
         deadline, pids = time.monotonic() + 30, {}
         while (len(pids) < 3 or not leftovers(bench.folder)) and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
             pids = ranks_of(process.pid)
         time.sleep(0.3)
-        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words}: the job runs")
+        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words} {grid}: the job runs")
         if process.poll() is None:
             os.kill(pids[2], how)
         status, out, err = launcher.end(process, 60)
-        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words}: {status} {err[:500]}")
+        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words} {grid}: {status} {err[:500]}")
         bench.check(not output.exists(), f"{how.name}: no half-written output")
         if how == signal.SIGINT:
             bench.check(not leftovers(bench.folder), f"{how.name} {words}: no temporary file")
