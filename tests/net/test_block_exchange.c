@@ -1,6 +1,6 @@
 /* test_block_exchange.c: an image in a grid of blocks, one thread and device each, that exchange rows, columns and corners inside the
  * network, through the code that ranks use. The blocks together give the bits of the whole image, for the three denoisers and a network
- * with kernels of five columns, for grids of several shapes, and sizes that are no multiple of the alignment. */
+ * with kernels of five columns, in fp32 and bf16, for grids of several shapes, and sizes that are no multiple of the alignment. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/checked.h"
 #include "base/rng.h"
@@ -26,6 +26,7 @@ typedef struct part {
 /* A network with an image, and the grid into which this is divided. */
 typedef struct trial {
     const tess_net *net;
+    tess_dtype dtype;
     tess_block weights;
     int64_t height, width;
     float *image, *whole, *together;
@@ -41,10 +42,10 @@ static tess_device *open_device(void)
     return device;
 }
 
-static void open_part(part *p, const tess_net *net, tess_plan_shape shape)
+static void open_part(part *p, const tess_net *net, tess_dtype dtype, tess_plan_shape shape)
 {
     p->device = open_device();
-    CHECK(tess_bound_create(net, p->device, TESS_F32, &p->bound, &error) == TESS_OK);
+    CHECK(tess_bound_create(net, p->device, dtype, &p->bound, &error) == TESS_OK);
     CHECK_MSG(tess_net_plan_create(p->bound, shape, &p->plan, &error) == TESS_OK, "%s", error.text);
     CHECK(tess_net_plan_prepare(p->plan, &error) == TESS_OK);
     CHECK(tess_block_alloc(&test_counter, &p->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(p->plan),
@@ -109,7 +110,7 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
 {
     const int64_t grid = tess_net_grid(t->net, TESS_HEIGHT);
     part any = {0};
-    open_part(&any, t->net, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
+    open_part(&any, t->net, t->dtype, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
     const tess_strips rows = tess_strips_divide(any.bound, grid, t->height, down),
                       columns = tess_strips_divide_columns(any.bound, grid, t->width, across);
     close_part(&any);
@@ -120,7 +121,7 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
         const int y = r / across, x = r % across;
         part *p = &t->parts[r];
         *p = (part){.row = tess_strips_row(&rows, y), .column = tess_strips_row(&columns, x)};
-        open_part(p, t->net,
+        open_part(p, t->net, t->dtype,
                   (tess_plan_shape){.n = 1,
                                     .h = tess_strips_rows(&rows, y),
                                     .w = tess_strips_rows(&columns, x),
@@ -146,12 +147,13 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
 }
 
 /* The image must have seven steps of the alignment in width, and three in height. Returns the most ops of one layer. */
-static int test_image(const tess_net *net, const tess_block *weights, int64_t height, int64_t width)
+static int test_image(const tess_net *net, tess_dtype dtype, const tess_block *weights, int64_t height,
+                      int64_t width)
 {
     static const int grids[][2] = {{1, 2}, {2, 1}, {2, 2}, {2, 3}, {3, 2}, {3, 3}, {1, 7}};
-    trial t = {.net = net, .weights = *weights, .height = height, .width = width};
+    trial t = {.net = net, .dtype = dtype, .weights = *weights, .height = height, .width = width};
     part one = {0};
-    open_part(&one, net, (tess_plan_shape){.n = 1, .h = height, .w = width});
+    open_part(&one, net, dtype, (tess_plan_shape){.n = 1, .h = height, .w = width});
     size_t offset;
     const int64_t values = height * width * tess_net_plan_input(one.plan, &offset).c,
                   results = height * width * STRIP_COLOURS;
@@ -170,12 +172,18 @@ static int test_image(const tess_net *net, const tess_block *weights, int64_t he
     return most;
 }
 
-static tess_block load(const tess_net *net, tess_weights *file)
+/* Returns no weights if this processor has no such kernels. */
+static tess_block load(const tess_net *net, tess_dtype dtype, tess_weights *file)
 {
     tess_device *device = open_device();
     tess_bound *bound = NULL;
-    tess_block weights;
-    CHECK(tess_bound_create(net, device, TESS_F32, &bound, &error) == TESS_OK);
+    tess_block weights = {0};
+    const bool known = tess_bound_create(net, device, dtype, &bound, &error) == TESS_OK;
+    CHECK_MSG(known || dtype != TESS_F32, "%s", error.text);
+    if (!known) {
+        tess_registry_close(device);
+        return weights;
+    }
     const size_t bytes = tess_bound_weight_bytes(bound);
     CHECK(tess_block_alloc(&test_counter, &weights, TESS_MEM_WEIGHTS, bytes, &error) == TESS_OK);
     if (file)
@@ -193,9 +201,13 @@ static void test_model(const tess_model_shape *shape, int64_t height, int64_t wi
     tess_model_net model;
     CHECK_MSG(tess_model_new(shape, &file, &error) == TESS_OK, "%s", error.text);
     CHECK_MSG(tess_model_recognise(file, &model, &error) == TESS_OK, "%s", error.text);
-    tess_block weights = load(model.net, file);
-    (void)test_image(model.net, &weights, height, width);
-    tess_block_free(&weights);
+    static const tess_dtype dtypes[] = {TESS_F32, TESS_BF16};
+    for (int i = 0; i < 2; i++) {
+        tess_block weights = load(model.net, dtypes[i], file);
+        if (weights.data)
+            (void)test_image(model.net, dtypes[i], &weights, height, width);
+        tess_block_free(&weights);
+    }
     tess_model_clear(&model);
     tess_weights_close(file);
 }
@@ -204,9 +216,9 @@ static void test_model(const tess_model_shape *shape, int64_t height, int64_t wi
 static void test_kernels_of_five(void)
 {
     tess_net *net = make_strip_net();
-    tess_block weights = load(net, NULL);
-    (void)test_image(net, &weights, 3 * 16 + 2, 7 * 16 + 6);
-    const int parts = test_image(net, &weights, 200, 250);
+    tess_block weights = load(net, TESS_F32, NULL);
+    (void)test_image(net, TESS_F32, &weights, 3 * 16 + 2, 7 * 16 + 6);
+    const int parts = test_image(net, TESS_F32, &weights, 200, 250);
     CHECK_MSG(parts == 5, "the middle one of 3 x 3 blocks has %d parts", parts);
     tess_block_free(&weights);
     tess_net_destroy(net);
