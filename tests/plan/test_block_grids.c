@@ -9,7 +9,7 @@
 
 #include "model/model.h"
 #include "plan/machine.h"
-#include "plan/ranks/blurs.h"
+#include "plan/ranks/scaling.h"
 #include "plan/ranks/sketch.h"
 #include "support.h"
 
@@ -121,6 +121,29 @@ static void check_asked(void)
     }
 }
 
+/* What is simulated for other machines takes the same grids: where strips would leave ranks without work, these share the bytes. */
+static void check_simulated(void)
+{
+    const tess_scale_setup setup = {
+        .bound = image.bound, .grid = {1, 8, 8}, .rates = rates, .links = tess_blurs_links(64), .avoid = 1};
+    tess_scale_problem p = {
+        .kind = TESS_SCALE_DENOISE, .depth = 1, .height = 512, .width = 512, .channels = 1};
+    tess_scale_point one, many;
+    CHECK_MSG(tess_scale_ours(&setup, &p, 4, &many, &error) == TESS_OK, "%s", error.text);
+    CHECK(many.used == 4 && many.across == 0 && many.rows == 128);
+    p.height = 16;
+    p.width = 4096;
+    CHECK(tess_scale_ours(&setup, &p, 1, &one, &error) == TESS_OK && one.across == 0);
+    CHECK(tess_scale_ours(&setup, &p, 8, &many, &error) == TESS_OK);
+    CHECK_MSG(many.used == 8 && many.across > 1 && many.columns < 4096 && many.seconds < 0.2 * one.seconds &&
+                  many.bytes < 0.25 * one.bytes && many.sent > 0,
+              "%d ranks, %lld across, %g of %g s, %g of %g bytes", many.used, (long long)many.across,
+              many.seconds, one.seconds, many.bytes, one.bytes);
+    p.kind = TESS_SCALE_DEBLUR; /* which ranks share by rows */
+    p.channels = 3;
+    CHECK(tess_scale_ours(&setup, &p, 8, &many, &error) == TESS_OK && many.used == 2 && many.across == 0);
+}
+
 int main(void)
 {
     static const char text[] =
@@ -143,6 +166,7 @@ int main(void)
     image = (tess_blocks_image){.bound = bound, .grid = {1, 8, 8}};
     check_choices();
     check_asked();
+    check_simulated();
     tess_bound_destroy(bound);
     tess_model_clear(&model);
     tess_weights_close(weights);
