@@ -89,7 +89,7 @@ static tess_status choose(const tess_denoise_job *job, tess_blocks *blocks, tess
         const tess_status status = tess_blocks_parse(&image, wanted, blocks, error);
         return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, "TESSERA_GRID");
     }
-    const tess_links links = tess_blurs_links(dist->places[0].locals);
+    const tess_links links = tess_blurs_links(dist->places ? dist->places[0].locals : dist->size);
     const tess_status status = tess_blocks_choose(&image, job->engine.rates, &links, blocks, error);
     return status == TESS_UNSUPPORTED || status == TESS_OVER_LIMIT ? TESS_OK : status;
 }
