@@ -78,6 +78,19 @@ def check_refusals(bench, launcher, program):
         bench.check(not out.exists() and not leftovers(bench.folder), f"{grid}: writes nothing")
 
 
+def check_write_fails(bench, launcher, program):
+    """A rank that cannot write its rows, the first of the second row of blocks, or rank 0, ends the job for all: one line, and no output."""
+    script = bench.path("full.sh")
+    script.write_text(f'if [ "$OMPI_COMM_WORLD_RANK" = "$FULL" ]; then trap "" XFSZ; ulimit -f 8; fi\nexec {program} "$@"\n')
+    for rank, name in ((2, "x.npy"), (0, "x.npy"), (0, "x.png")):
+        out = bench.path(name)
+        status, printed, err = launcher.run(4, "sh", script, "denoise", bench.path("u8.npy"), out, "--model", bench.path("drunet.safetensors"), "--sigma", "0.1", "--threads", "1",
+                                            "--quiet", env={"TESSERA_GRID": "2x2", "FULL": str(rank)})
+        lines = said(err)
+        bench.check(status == 1 and len(lines) == 1 and f"rank {rank}: " in lines[0] and name in lines[0], f"rank {rank} cannot write {name}: {status} {err[:500]}")
+        bench.check(not out.exists() and not leftovers(bench.folder), f"rank {rank}: {name}: no half-written output")
+
+
 def main():
     bench, launcher, program, _ = open_bench()
     begin = time.monotonic()
@@ -87,7 +100,7 @@ def main():
         return Job(bench, launcher, program, *words)
 
     parts = {"bits": lambda: (check_thin(job, bench), check_grids(job, bench), check_memory(bench, launcher, program)),
-             "whole": lambda: (check_features(job, bench), check_refusals(bench, launcher, program))}
+             "whole": lambda: (check_features(job, bench), check_refusals(bench, launcher, program), check_write_fails(bench, launcher, program))}
     parts[sys.argv[4]]()
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()
