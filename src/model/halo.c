@@ -41,7 +41,7 @@ typedef struct halo_entry {
     int64_t image, small, volume;
 } halo_entry;
 
-static const halo_entry table[] = {{"drunet", 32, 48, 64}, {"unet", 32, 48, 32}, {"dncnn", 8, 16, 8}};
+static const halo_entry table[] = {{"drunet", 32, 64, 64}, {"unet", 32, 48, 32}, {"dncnn", 8, 16, 8}};
 static const int64_t SMALL_TILE = 160;
 
 /* FNV-1a over the bits of the first values of the first tensor, which no other file has by chance. */
