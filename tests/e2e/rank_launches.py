@@ -32,13 +32,18 @@ class Strips(Verb):
 
 
 class Folder(Verb):
-    name, source, target = "denoise-folder", "in", "out"
+    name, source, target, files = "denoise-folder", "in", "out", 5
 
     def make(self, folder, seed):
         (folder / "in").mkdir()
-        for i in range(5):
+        for i in range(self.files):
             np.save(folder / "in" / f"{i}.npy", to_integers(picture(60, 60 + i, 3, seed), np.uint8))
         write_safetensors(folder / self.model, dncnn(depth=3, seed=seed))
+
+
+class OneFile(Folder):
+    """At most one rank opens the model to describe the file; the others must miss theirs as well."""
+    name, files = "denoise-one-file", 1
 
 
 class Fill(Verb):
@@ -123,6 +128,10 @@ class Launches:
             for what, says, one in (("no model", f"rank {odd}: ", self.empty), ("another model", "rank", self.other)):
                 self.refused(what, says, verb.words(self.good, NINE, self.out, self.home), odd=odd, one=one, others=self.good)
 
+    def check_no_model(self):
+        for odd in range(3):
+            self.refused("no model", f"rank {odd}: ", self.verb.words(self.good, NINE, self.out, self.home), odd=odd, one=self.empty, others=self.good)
+
     def check_outputs(self):
         """/proc is a folder in which nobody can write; a rank that writes nothing need not."""
         for odd in (0, 1):
@@ -198,6 +207,7 @@ def main():
             print("fill: left out without GDAL and its Python module")
             continue
         Launches(bench, launcher, program, verb).check(programs)
+    Launches(bench, launcher, program, OneFile()).check_no_model()
     print(f"{time.monotonic() - begin:.0f} s")
     bench.finish()
 

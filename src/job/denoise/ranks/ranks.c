@@ -30,11 +30,25 @@ static listing listing_of(const tess_denoise_job *job)
     return (listing){job->count, tess_xxh64_end(&sum)};
 }
 
+/* A rank that had no file to describe has not opened the model yet. */
+static tess_status check_model(const char *name, tess_error *error)
+{
+    char path[4096];
+    tess_weights *weights = NULL;
+    if (!name || tess_model_is_random(name))
+        return TESS_OK;
+    TESS_TRY(tess_model_find(name, path, sizeof path, error));
+    TESS_TRY(tess_weights_open(path, &weights, error));
+    tess_weights_close(weights);
+    return TESS_OK;
+}
+
 tess_status tess_denoise_same_model(tess_denoise_job *job, tess_error *error)
 {
     tess_xxh64 sum;
     if (job->engine.dist->size == 1)
         return TESS_OK;
+    TESS_TRY(tess_dist_agree(job->engine.dist, check_model(job->settings->model, error), error));
     tess_xxh64_begin(&sum);
     tess_same_model(&sum, job->settings->model);
     return tess_engine_same_inputs(&job->engine, tess_xxh64_end(&sum), error);
