@@ -22,7 +22,8 @@ static const struct {
     {"circle", RADON}, {"angles", BLUR | RADON}, {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},
     {"axis", RADON},   {"row", RADON},           {"rotation", RADON}, {"spacing", SCAN},    {"counts", SCAN},
     {"flat", SCAN},    {"dark", SCAN},           {"boundary", BLUR},  {"kernel", BLUR},     {"kernels", BLUR},
-    {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN}};
+    {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN},
+    {"missing", BLUR}, {"saturated", BLUR}, {"frame", BLUR}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static tess_status unknown(const char *path, const char *key, int kind, tess_error *error)

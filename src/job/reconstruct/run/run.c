@@ -5,6 +5,7 @@
 
 #include "base/process.h"
 #include "base/trace.h"
+#include "job/reconstruct/look/hidden.h"
 #include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/rings.h"
@@ -128,7 +129,7 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
                                         .inner = recipe->inner,
                                         .weight = WEIGHT * noise * noise,
                                         .low = s->judge->problem->low,
-                                        .high = s->judge->problem->high,
+                                        .high = tess_problem_most(s->judge->problem),
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = s->prior,
                                         .monitor = monitor,

@@ -1,0 +1,169 @@
+#include "job/reconstruct/look/hidden.h"
+
+#include <math.h>
+
+#include "base/mem.h"
+#include "job/common/note.h"
+#include "job/reconstruct/look/clipped.h"
+#include "job/reconstruct/look/frame.h"
+#include "job/reconstruct/problem/values.h"
+
+/* Of the range: light that was cut off may be so bright. */
+static const double BRIGHTEST = 2;
+
+double tess_problem_most(const tess_problem *p)
+{
+    return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? BRIGHTEST * p->high : p->high;
+}
+
+tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
+{
+    const tess_hidden *h = &p->hidden;
+    return !isfinite(value)                               ? TESS_HIDDEN_MISSING
+           : h->frame && tess_frame_covers(p, y, column) ? TESS_HIDDEN_FRAME
+           : (double)value >= h->bright                           ? TESS_HIDDEN_BRIGHT
+                                                          : TESS_HIDDEN_REASONS;
+}
+
+typedef struct looking {
+    tess_problem *p;
+    int64_t *missing; /* of each blur */
+    bool seek_clipped, seek_frames;
+    tess_clipped clipped;
+    tess_frames frames;
+} looking;
+
+typedef tess_status (*row_fn)(looking *l, int64_t y, const float *values, tess_error *error);
+
+/* Calls `take` for each row of the file, in the units in which the job will read it. */
+static tess_status read(looking *l, row_fn take, tess_error *error)
+{
+    const tess_problem *p = l->p;
+    const int64_t samples = tess_problem_row(p), rows = p->count * p->height;
+    tess_values values = {0};
+    tess_kept kept = {0};
+    float *row = tess_small_alloc((size_t)samples, sizeof *row);
+    tess_status status =
+        row ? tess_values_open(p->memory, p->measurement, TESS_AXES_PLAIN, 0, &values, error)
+            : tess_fail(error, TESS_NO_MEMORY, "no memory for a row of a blur");
+    for (int64_t y = 0; y < rows && status == TESS_OK; y++) {
+        status = tess_values_next(&values, error);
+        if (status == TESS_OK)
+            status = tess_values_take(&values, 1, 0, samples, row, &kept, error);
+        for (int64_t i = 0; i < samples && status == TESS_OK; i++)
+            row[i] = (float)((double)row[i] - p->offset) / (float)p->unit;
+        if (status == TESS_OK)
+            status = take(l, y, row, error);
+    }
+    tess_values_close(&values);
+    tess_small_free(row);
+    return status;
+}
+
+static tess_status first_look(looking *l, int64_t y, const float *values, tess_error *error)
+{
+    (void)error;
+    for (int64_t i = 0; i < tess_problem_row(l->p); i++)
+        l->missing[y / l->p->height] += !isfinite(values[i]);
+    tess_clipped_add(&l->clipped, values);
+    tess_frames_add(&l->frames, y, values);
+    return TESS_OK;
+}
+
+static tess_status second_look(looking *l, int64_t y, const float *values, tess_error *error)
+{
+    if (l->seek_clipped)
+        tess_clipped_row(&l->clipped, y, values);
+    return l->seek_frames ? tess_frames_row(&l->frames, y, values, error) : TESS_OK;
+}
+
+static tess_status count(looking *l, int64_t y, const float *values, tess_error *error)
+{
+    const tess_problem *p = l->p;
+    tess_hidden *h = &l->p->hidden;
+    (void)error;
+    for (int64_t i = 0; i < tess_problem_row(p); i++) {
+        const tess_hidden_reason why = tess_hidden_why(p, y, i / p->channels, values[i]);
+        if (why == TESS_HIDDEN_REASONS)
+            continue;
+        h->blurs[y / p->height] = true;
+        h->count[why]++;
+    }
+    return TESS_OK;
+}
+
+static void say(const tess_problem *p, const tess_common *common)
+{
+    static const char *const what[TESS_HIDDEN_REASONS] = {
+        "are missing (NaN, nodata value, mask)",
+        "are cut off at the largest value (\"saturated\": false keeps them)",
+        "lie in a frame that was set after the blur (\"frame\": false keeps them)"};
+    const double all = (double)(p->count * p->height * tess_problem_row(p));
+    for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
+        if (p->hidden.count[i])
+            tess_note(common, TESS_NOTE_WARNING,
+                      "%s: %lld values (%.2g %%) %s; they are left out, and the picture is found from the others",
+                      p->measurement, (long long)p->hidden.count[i], 100 * (double)p->hidden.count[i] / all,
+                      what[i]);
+}
+
+/* A blur without a value is no measurement. */
+static tess_status check_missing(const looking *l, bool *any, tess_error *error)
+{
+    const tess_problem *p = l->p;
+    *any = false;
+    for (int64_t i = 0; i < p->count; i++) {
+        *any = *any || l->missing[i] > 0;
+        if (l->missing[i] == p->height * tess_problem_row(p))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: all values of blur %lld (counted from 0) are missing (NaN, nodata value, "
+                             "mask); leave it and its kernel out",
+                             p->measurement, (long long)i);
+    }
+    return TESS_OK;
+}
+
+static tess_status look(looking *l, const tess_common *common, tess_error *error)
+{
+    tess_problem *p = l->p;
+    tess_hidden *h = &p->hidden;
+    bool any;
+    if (!(l->missing = tess_small_alloc((size_t)p->count, sizeof *l->missing)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld blurs", (long long)p->count);
+    TESS_TRY(tess_frames_open(&l->frames, error));
+    TESS_TRY(tess_clipped_open(&l->clipped, error));
+    TESS_TRY(read(l, first_look, error));
+    TESS_TRY(check_missing(l, &any, error));
+    if (any && h->keep[TESS_HIDDEN_MISSING]) /* they are refused when they are read */
+        return TESS_OK;
+    l->seek_clipped = !h->keep[TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped);
+    l->seek_frames = !h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames);
+    if (l->seek_clipped || l->seek_frames)
+        TESS_TRY(read(l, second_look, error));
+    if (l->seek_clipped && tess_clipped_found(&l->clipped))
+        h->bright = l->clipped.most;
+    if (l->frames.found > 0) {
+        h->frame = l->frames.runs;
+        l->frames.runs = NULL;
+    }
+    if (!any && !h->frame && !isfinite(h->bright))
+        return TESS_OK;
+    if (!(h->blurs = tess_small_alloc((size_t)p->count, sizeof *h->blurs)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory to note %lld blurs", (long long)p->count);
+    TESS_TRY(read(l, count, error));
+    say(p, common);
+    return TESS_OK;
+}
+
+tess_status tess_problem_find_hidden(tess_problem *p, const tess_common *common, tess_error *error)
+{
+    looking l = {.p = p, .clipped = {.problem = p}, .frames = {.problem = p}};
+    p->hidden.bright = INFINITY;
+    if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || p->as_published || !p->unknown)
+        return TESS_OK;
+    const tess_status status = look(&l, common, error);
+    tess_small_free(l.missing);
+    tess_clipped_close(&l.clipped);
+    tess_frames_close(&l.frames);
+    return status;
+}
