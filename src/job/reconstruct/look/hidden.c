@@ -8,12 +8,17 @@
 #include "job/reconstruct/look/frame.h"
 #include "job/reconstruct/problem/values.h"
 
-/* Of the range: light that was cut off may be so bright. */
-static const double BRIGHTEST = 2;
+/* Of the range: how far beyond it light may be that was cut off. */
+static const double BEYOND = 1;
 
 double tess_problem_most(const tess_problem *p)
 {
-    return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? BRIGHTEST * p->high : p->high;
+    return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? p->high + BEYOND * (p->high - p->low) : p->high;
+}
+
+double tess_problem_least(const tess_problem *p)
+{
+    return p->hidden.count[TESS_HIDDEN_DARK] > 0 ? p->low - BEYOND * (p->high - p->low) : p->low;
 }
 
 tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
@@ -21,15 +26,16 @@ tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t col
     const tess_hidden *h = &p->hidden;
     return !isfinite(value)                               ? TESS_HIDDEN_MISSING
            : h->frame && tess_frame_covers(p, y, column) ? TESS_HIDDEN_FRAME
-           : (double)value >= h->bright                           ? TESS_HIDDEN_BRIGHT
+           : (double)value >= h->bright                   ? TESS_HIDDEN_BRIGHT
+           : (double)value <= h->dark                     ? TESS_HIDDEN_DARK
                                                           : TESS_HIDDEN_REASONS;
 }
 
 typedef struct looking {
     tess_problem *p;
     int64_t *missing; /* of each blur */
-    bool seek_clipped, seek_frames;
-    tess_clipped clipped;
+    bool seek[2]; /* values that are cut off: bright, dark */
+    tess_clipped clipped[2];
     tess_frames frames;
 } looking;
 
@@ -65,16 +71,23 @@ static tess_status first_look(looking *l, int64_t y, const float *values, tess_e
     (void)error;
     for (int64_t i = 0; i < tess_problem_row(l->p); i++)
         l->missing[y / l->p->height] += !isfinite(values[i]);
-    tess_clipped_add(&l->clipped, values);
+    for (int i = 0; i < 2; i++)
+        tess_clipped_add(&l->clipped[i], values);
     tess_frames_add(&l->frames, y, values);
     return TESS_OK;
 }
 
-static tess_status second_look(looking *l, int64_t y, const float *values, tess_error *error)
+static tess_status look_for_frames(looking *l, int64_t y, const float *values, tess_error *error)
 {
-    if (l->seek_clipped)
-        tess_clipped_row(&l->clipped, y, values);
-    return l->seek_frames ? tess_frames_row(&l->frames, y, values, error) : TESS_OK;
+    return tess_frames_row(&l->frames, y, values, error);
+}
+
+static tess_status look_for_ends(looking *l, int64_t y, const float *values, tess_error *error)
+{
+    for (int i = 0; i < 2; i++)
+        if (l->seek[i])
+            TESS_TRY(tess_clipped_row(&l->clipped[i], y, values, error));
+    return TESS_OK;
 }
 
 static tess_status count(looking *l, int64_t y, const float *values, tess_error *error)
@@ -97,6 +110,7 @@ static void say(const tess_problem *p, const tess_common *common)
     static const char *const what[TESS_HIDDEN_REASONS] = {
         "are missing (NaN, nodata value, mask)",
         "are cut off at the largest value (\"saturated\": false keeps them)",
+        "are cut off at the least value (\"saturated\": false keeps them)",
         "lie in a frame that was set after the blur (\"frame\": false keeps them)"};
     const double all = (double)(p->count * p->height * tess_problem_row(p));
     for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
@@ -123,6 +137,21 @@ static tess_status check_missing(const looking *l, bool *any, tess_error *error)
     return TESS_OK;
 }
 
+/* What is cut off, when a frame is known. */
+static tess_status find_ends(looking *l, tess_error *error)
+{
+    tess_hidden *h = &l->p->hidden;
+    for (int i = 0; i < 2; i++)
+        l->seek[i] = !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped[i]);
+    if (l->seek[0] || l->seek[1])
+        TESS_TRY(read(l, look_for_ends, error));
+    if (l->seek[0] && tess_clipped_found(&l->clipped[0]))
+        h->bright = l->clipped[0].end;
+    if (l->seek[1] && tess_clipped_found(&l->clipped[1]))
+        h->dark = l->clipped[1].end;
+    return TESS_OK;
+}
+
 static tess_status look(looking *l, const tess_common *common, tess_error *error)
 {
     tess_problem *p = l->p;
@@ -131,22 +160,20 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
     if (!(l->missing = tess_small_alloc((size_t)p->count, sizeof *l->missing)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld blurs", (long long)p->count);
     TESS_TRY(tess_frames_open(&l->frames, error));
-    TESS_TRY(tess_clipped_open(&l->clipped, error));
+    for (int i = 0; i < 2; i++)
+        TESS_TRY(tess_clipped_open(&l->clipped[i], error));
     TESS_TRY(read(l, first_look, error));
     TESS_TRY(check_missing(l, &any, error));
     if (any && h->keep[TESS_HIDDEN_MISSING]) /* they are refused when they are read */
         return TESS_OK;
-    l->seek_clipped = !h->keep[TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped);
-    l->seek_frames = !h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames);
-    if (l->seek_clipped || l->seek_frames)
-        TESS_TRY(read(l, second_look, error));
-    if (l->seek_clipped && tess_clipped_found(&l->clipped))
-        h->bright = l->clipped.most;
+    if (!h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames))
+        TESS_TRY(read(l, look_for_frames, error));
     if (l->frames.found > 0) {
         h->frame = l->frames.runs;
         l->frames.runs = NULL;
     }
-    if (!any && !h->frame && !isfinite(h->bright))
+    TESS_TRY(find_ends(l, error));
+    if (!any && !h->frame && !isfinite(h->bright) && !isfinite(h->dark))
         return TESS_OK;
     if (!(h->blurs = tess_small_alloc((size_t)p->count, sizeof *h->blurs)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to note %lld blurs", (long long)p->count);
@@ -157,13 +184,15 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
 
 tess_status tess_problem_find_hidden(tess_problem *p, const tess_common *common, tess_error *error)
 {
-    looking l = {.p = p, .clipped = {.problem = p}, .frames = {.problem = p}};
+    looking l = {.p = p, .clipped = {{.problem = p}, {.problem = p, .dark = true}}, .frames = {.problem = p}};
     p->hidden.bright = INFINITY;
+    p->hidden.dark = -INFINITY;
     if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || p->as_published || !p->unknown)
         return TESS_OK;
     const tess_status status = look(&l, common, error);
     tess_small_free(l.missing);
-    tess_clipped_close(&l.clipped);
+    for (int i = 0; i < 2; i++)
+        tess_clipped_close(&l.clipped[i]);
     tess_frames_close(&l.frames);
     return status;
 }

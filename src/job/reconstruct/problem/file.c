@@ -255,7 +255,8 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     p->keep_rings = !tess_json_get_bool(json, "rings", true);
     p->keep_outliers = !tess_json_get_bool(json, "outliers", true);
     p->hidden.keep[TESS_HIDDEN_MISSING] = !tess_json_get_bool(json, "missing", true);
-    p->hidden.keep[TESS_HIDDEN_BRIGHT] = !tess_json_get_bool(json, "saturated", true);
+    p->hidden.keep[TESS_HIDDEN_BRIGHT] = p->hidden.keep[TESS_HIDDEN_DARK] =
+        !tess_json_get_bool(json, "saturated", true);
     p->hidden.keep[TESS_HIDDEN_FRAME] = !tess_json_get_bool(json, "frame", true);
     if (kind == TESS_PROBLEM_BLUR) {
         TESS_TRY(read_axes(path, json, &axes, error));

@@ -47,6 +47,7 @@ typedef struct tess_detector_grid {
 typedef enum tess_hidden_reason {
     TESS_HIDDEN_MISSING, /* NaN, nodata, behind a mask */
     TESS_HIDDEN_BRIGHT,  /* cut off at the largest value */
+    TESS_HIDDEN_DARK,    /* cut off at the least value */
     TESS_HIDDEN_FRAME,   /* of one value, set after the blur */
     TESS_HIDDEN_REASONS
 } tess_hidden_reason;
@@ -54,7 +55,7 @@ typedef enum tess_hidden_reason {
 typedef struct tess_hidden {
     bool keep[TESS_HIDDEN_REASONS];     /* they must not be looked for */
     int64_t count[TESS_HIDDEN_REASONS]; /* values of all blurs */
-    double bright;                      /* the value, in units of the solver, at which light is cut off; infinite: at none */
+    double dark, bright; /* the values, in units of the solver, at which light is cut off; infinite: at none */
     int64_t *frame; /* of each row of all blurs: its pixels at the left and at the right; owned; NULL: none */
     bool *blurs;    /* whether it has any such value; owned; NULL: none has */
 } tess_hidden;

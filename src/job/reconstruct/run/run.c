@@ -128,7 +128,7 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
                                         .relax = recipe->relax,
                                         .inner = recipe->inner,
                                         .weight = WEIGHT * noise * noise,
-                                        .low = s->judge->problem->low,
+                                        .low = tess_problem_least(s->judge->problem),
                                         .high = tess_problem_most(s->judge->problem),
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = s->prior,
