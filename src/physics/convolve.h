@@ -32,7 +32,7 @@ typedef struct tess_convolve_settings {
     const tess_blur_kernel *kernels; /* not needed after the operator is created */
     tess_share *share;               /* of the image's rows; NULL: alone; must outlive the operator */
     const bool *masked; /* of each blur: whether it has a mask, for which it needs margins; NULL: none has */
-    bool halo; /* how ranks blur; alone it does not matter. Needs tess_convolve_can_halo */
+    bool halo;          /* how ranks blur; alone it does not matter. Needs tess_convolve_can_halo */
 } tess_convolve_settings;
 
 /* Whether ranks may blur strips with the rows of their neighbours: the image has margins, and no kernel is folded. */

@@ -44,7 +44,7 @@ static bool runs(const tess_convolve *v, const tess_op *op)
 /* Aligned bytes. */
 typedef struct sizes {
     size_t waves, response, image, power, mask, factor; /* factor: a rank's columns of a kernel's spectrum */
-    size_t workspace, filter;                     /* of all ops; of the filter */
+    size_t workspace, filter;                           /* of all ops; of the filter */
 } sizes;
 
 /* Ranks with halos use the scratch in two ways, one after the other. */
@@ -87,8 +87,7 @@ static tess_status lay_out(tess_convolve *v, const bool *masked, const tess_op o
     sizes s = {0};
     size_t all, plans = 0;
     if (!bytes_of(&v->op.measurement, &all) || !bytes_of(&v->op.image, &s.image) ||
-        !bytes_of(&seen, &s.mask) ||
-        !bytes_of(&ops[CONVOLVE_TRANSFORM].out[0], &s.waves) ||
+        !bytes_of(&seen, &s.mask) || !bytes_of(&ops[CONVOLVE_TRANSFORM].out[0], &s.waves) ||
         !bytes_of(&ops[CONVOLVE_KERNEL_SPECTRUM].out[0], &s.response) ||
         !bytes_of(&ops[CONVOLVE_SQUARE].out[0], &s.factor) ||
         !bytes_of(&ops[CONVOLVE_KEEP_POWER].out[0], &s.power))

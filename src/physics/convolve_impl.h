@@ -33,7 +33,7 @@ typedef struct tess_convolve {
     tess_kernels kernels;
     tess_block held; /* kernels, S, the absorbed data: B, or with margins A^T y; and the masks */
     size_t power_at, data_at, masks_at, mask_bytes, held_bytes;
-    bool *masked; /* of each blur; owned; NULL: none has a mask */
+    bool *masked;        /* of each blur; owned; NULL: none has a mask */
     int64_t margin_rows; /* above the measured rows of the strip */
     int64_t middle;      /* floats from the image's first value to the first measured one */
     int64_t edge_at[4];  /* the same for each margin: top, bottom, left, right */

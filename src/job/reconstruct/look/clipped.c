@@ -1,9 +1,10 @@
 /* A camera's largest value stands for all light above it. Such values fill areas: highlights. Where noise lifts a bright area to the
  * end of the range here and there, they are scattered, and to leave them out would leave only those that noise made darker.
  *
- * White paper fills areas as well. If it was not cut off, values fall from it no faster than the kernel lets them (jump.h), which proves
- * highlights of sharp kernels; where it proves nothing, an area that ends the range of the file is taken for one if it is less than half of
- * the picture: photographs lose much if they are wrong, paper 0.3 dB. Black that is not cut off is too common for that: it needs the proof. */
+ * White paper fills areas as well. If it was not cut off, values fall from it no faster than the kernel lets them (jump.h); where they do,
+ * light was cut off. Where they do not, nothing is known, and areas at the end of the file's range are taken for highlights: photographs
+ * lose up to 8 dB if these are kept, paper 0.3 dB if it is left out. Black that is not cut off is common, so that black needs the proof. Of
+ * pictures that are cut off for the most part nothing is left out, since too little would be left. */
 #include "job/reconstruct/look/clipped.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "job/reconstruct/look/frame.h"
 
 enum { ROWS = 3, BLOCK = ROWS * ROWS };
-static const double INNER = 0.1; /* of the values; of scattered ones that are half of all it is 0.004 */
+static const double INNER = 0.1;  /* of the values; of scattered ones that are half of all it is 0.004 */
 static const double STEEP = 0.05; /* of the rim: paper without noise has none */
 static const double MOST_SHARE = 0.5;
 static const double TOLERANCE = 0.01; /* of the range, for noise */
@@ -60,8 +61,9 @@ static void look(tess_clipped *c, int64_t middle)
     const tess_problem *p = c->problem;
     const int64_t samples = tess_problem_row(p), far = p->channels;
     const unsigned char *own = c->at_end + middle * samples;
-    const double range = p->range_from == TESS_RANGE_FROM_DATA ? fabs(c->end - c->other)
-                                                                : fmax(p->high - p->low, fabs(c->end - c->other));
+    const double range = p->range_from == TESS_RANGE_FROM_DATA
+                             ? fabs(c->end - c->other)
+                             : fmax(p->high - p->low, fabs(c->end - c->other));
     for (int64_t i = far; i < samples - far; i++) {
         const int64_t beside[TESS_JUMP_SIDES] = {middle * samples + i + far, middle * samples + i - far,
                                                  (middle + 1) % ROWS * samples + i,
@@ -95,8 +97,10 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
     if (row == 0)
         TESS_TRY(begin(c, y / p->height, error));
     for (int64_t i = 0; i < samples; i++) {
-        const bool seen = isfinite(values[i]) &&
-                          !(p->hidden.frame && tess_frame_covers(p, y, i / p->channels)); /* otherwise as if it were at the end */
+        const bool seen =
+            isfinite(values[i]) &&
+            !(p->hidden.frame &&
+              tess_frame_covers(p, y, i / p->channels)); /* otherwise as if it were at the end */
         c->rows[row % ROWS * samples + i] = seen ? values[i] : (float)c->end;
         c->at_end[row % ROWS * samples + i] = seen && (double)values[i] == c->end;
     }
@@ -118,5 +122,5 @@ bool tess_clipped_found(const tess_clipped *c)
 {
     const bool areas = (double)c->inner >= INNER * (double)c->count,
                proof = c->rim > 0 && (double)c->steep >= STEEP * (double)c->rim;
-    return areas && (proof || (!c->dark && ends_range(c) && (double)c->count < MOST_SHARE * (double)c->all));
+    return areas && (double)c->count < MOST_SHARE * (double)c->all && (proof || (!c->dark && ends_range(c)));
 }

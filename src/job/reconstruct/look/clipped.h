@@ -7,13 +7,14 @@
 /* Initialize with {.problem = ..., .dark = ...}; close it. */
 typedef struct tess_clipped {
     const tess_problem *problem;
-    bool dark;           /* the least value is looked at */
-    double end;          /* that value */
-    double other;        /* the one at the other end */
-    int64_t all, count;  /* values; those at the end */
-    int64_t inner;       /* those among them that are surrounded by such values */
-    int64_t rim, steep;  /* values beside areas of them; those that no kernel allows beside light that was not cut off */
-    tess_jumps jumps;    /* of the blur that is looked at */
+    bool dark;          /* the least value is looked at */
+    double end;         /* that value */
+    double other;       /* the one at the other end */
+    int64_t all, count; /* values; those at the end */
+    int64_t inner;      /* those among them that are surrounded by such values */
+    int64_t rim,
+        steep; /* values beside areas of them; those that no kernel allows beside light that was not cut off */
+    tess_jumps jumps;      /* of the blur that is looked at */
     unsigned char *at_end; /* of three rows: whether a value is at the end; owned */
     float *rows;           /* the same rows; owned */
 } tess_clipped;

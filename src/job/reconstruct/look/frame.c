@@ -10,10 +10,11 @@
 #include "base/mem.h"
 
 enum { CORNERS = 4 };
-static const double ALIKE = 0.01;    /* of the span of the values: files of JPEG vary so much */
-static const double STEEP = 0.25;    /* share of the rim that the kernel does not allow */
-static const double MOST = 0.9;      /* of the picture */
-static const double BRIGHTER = 1.5;  /* the sharp picture's span, where no range is known, in that of the blurs */
+static const double ALIKE = 0.01; /* of the span of the values: files of JPEG vary so much */
+static const double STEEP = 0.25; /* share of the rim that the kernel does not allow */
+static const double MOST = 0.9;   /* of the picture */
+static const double BRIGHTER =
+    1.5; /* the sharp picture's span, where no range is known, in that of the blurs */
 
 tess_status tess_frames_open(tess_frames *f, tess_error *error)
 {
@@ -21,8 +22,10 @@ tess_status tess_frames_open(tess_frames *f, tess_error *error)
     f->corners = tess_small_alloc((size_t)(p->count * CORNERS * p->channels), sizeof *f->corners);
     f->last = tess_small_alloc((size_t)tess_problem_row(p), sizeof *f->last);
     f->runs = tess_small_alloc((size_t)(2 * p->count * p->height), sizeof *f->runs);
-    return f->corners && f->last && f->runs ? TESS_OK
-                                            : tess_fail(error, TESS_NO_MEMORY, "no memory to look for frames");
+    f->value = tess_small_alloc((size_t)p->channels, sizeof *f->value);
+    return f->corners && f->last && f->runs && f->value
+               ? TESS_OK
+               : tess_fail(error, TESS_NO_MEMORY, "no memory to look for frames");
 }
 
 void tess_frames_close(tess_frames *f)
@@ -30,6 +33,7 @@ void tess_frames_close(tess_frames *f)
     tess_small_free(f->corners);
     tess_small_free(f->last);
     tess_small_free(f->runs);
+    tess_small_free(f->value);
     *f = (tess_frames){0};
 }
 
@@ -98,8 +102,9 @@ static void run(const tess_frames *f, const float *values, const float *value, i
 static void add_rim(tess_frames *f, const float *pixel, const float *value, int side)
 {
     const tess_problem *p = f->problem;
-    const double span = f->high - f->low,
-                 range = p->range_from == TESS_RANGE_FROM_DATA ? BRIGHTER * span : fmax(p->high - p->low, span);
+    const double span = f->high - f->low, range = p->range_from == TESS_RANGE_FROM_DATA
+                                                      ? BRIGHTER * span
+                                                      : fmax(p->high - p->low, span);
     bool steep = false;
     for (int64_t c = 0; c < p->channels; c++) {
         const double from = (double)value[c], to = (double)pixel[c];
@@ -151,6 +156,8 @@ tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess
         return TESS_OK;
     if (row == 0)
         TESS_TRY(begin(f, blur, error));
+    if (y == 0)
+        memcpy(f->value, value, (size_t)p->channels * sizeof *value);
     run(f, values, value, ends);
     if (ends[0] > 0 && ends[0] < width)
         add_rim(f, values + ends[0] * p->channels, value, 0);
@@ -165,6 +172,18 @@ tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess
     if (row == p->height - 1)
         end(f, ends - 2 * row);
     return TESS_OK;
+}
+
+void tess_frames_end(tess_frames *f, tess_hidden *hidden)
+{
+    if (f->found == 0)
+        return;
+    for (int64_t c = 0; c < f->problem->channels; c++)
+        f->value[c] = (float)((double)f->value[c] * f->problem->unit + f->problem->offset);
+    hidden->frame = f->runs;
+    hidden->frame_value = f->value;
+    f->runs = NULL;
+    f->value = NULL;
 }
 
 bool tess_frame_covers(const tess_problem *p, int64_t y, int64_t column)

@@ -11,7 +11,8 @@ typedef struct tess_frames {
     bool any;
     float *corners;     /* of each blur: the values of its four corners, pixel by pixel; owned */
     float *last;        /* the row before; owned */
-    int64_t *runs;      /* see tess_hidden; owned */
+    int64_t *runs;      /* see tess_hidden; owned, as is `value` */
+    float *value;       /* of the first blur's frame */
     tess_jumps jumps;   /* of the blur that is looked at */
     int64_t rim, steep; /* of it: values beside the frame; those that the kernel does not allow */
     int64_t found;      /* blurs that have a frame */
@@ -24,6 +25,8 @@ void tess_frames_add(tess_frames *frames, int64_t y, const float *values);
 bool tess_frames_possible(const tess_frames *frames);
 tess_status tess_frames_row(tess_frames *frames, int64_t y, const float *values,
                             tess_error *error) TESS_MUST_CHECK;
+/* Moves what was found to `hidden`. */
+void tess_frames_end(tess_frames *frames, tess_hidden *hidden);
 void tess_frames_close(tess_frames *frames);
 
 /* Whether the frame of problem->hidden, with one more pixel at its rim, covers a pixel of row `y` of the file. */

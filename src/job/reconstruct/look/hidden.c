@@ -24,17 +24,17 @@ double tess_problem_least(const tess_problem *p)
 tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
 {
     const tess_hidden *h = &p->hidden;
-    return !isfinite(value)                               ? TESS_HIDDEN_MISSING
+    return !isfinite(value)                              ? TESS_HIDDEN_MISSING
            : h->frame && tess_frame_covers(p, y, column) ? TESS_HIDDEN_FRAME
-           : (double)value >= h->bright                   ? TESS_HIDDEN_BRIGHT
-           : (double)value <= h->dark                     ? TESS_HIDDEN_DARK
-                                                          : TESS_HIDDEN_REASONS;
+           : (double)value >= h->bright                  ? TESS_HIDDEN_BRIGHT
+           : (double)value <= h->dark                    ? TESS_HIDDEN_DARK
+                                                         : TESS_HIDDEN_REASONS;
 }
 
 typedef struct looking {
     tess_problem *p;
     int64_t *missing; /* of each blur */
-    bool seek[2]; /* values that are cut off: bright, dark */
+    bool seek[2];     /* values that are cut off: bright, dark */
     tess_clipped clipped[2];
     tess_frames frames;
 } looking;
@@ -49,9 +49,8 @@ static tess_status read(looking *l, row_fn take, tess_error *error)
     tess_values values = {0};
     tess_kept kept = {0};
     float *row = tess_small_alloc((size_t)samples, sizeof *row);
-    tess_status status =
-        row ? tess_values_open(p->memory, p->measurement, TESS_AXES_PLAIN, 0, &values, error)
-            : tess_fail(error, TESS_NO_MEMORY, "no memory for a row of a blur");
+    tess_status status = row ? tess_values_open(p->memory, p->measurement, TESS_AXES_PLAIN, 0, &values, error)
+                             : tess_fail(error, TESS_NO_MEMORY, "no memory for a row of a blur");
     for (int64_t y = 0; y < rows && status == TESS_OK; y++) {
         status = tess_values_next(&values, error);
         if (status == TESS_OK)
@@ -115,10 +114,11 @@ static void say(const tess_problem *p, const tess_common *common)
     const double all = (double)(p->count * p->height * tess_problem_row(p));
     for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
         if (p->hidden.count[i])
-            tess_note(common, TESS_NOTE_WARNING,
-                      "%s: %lld values (%.2g %%) %s; they are left out, and the picture is found from the others",
-                      p->measurement, (long long)p->hidden.count[i], 100 * (double)p->hidden.count[i] / all,
-                      what[i]);
+            tess_note(
+                common, TESS_NOTE_WARNING,
+                "%s: %lld values (%.2g %%) %s; they are left out, and the picture is found from the others",
+                p->measurement, (long long)p->hidden.count[i], 100 * (double)p->hidden.count[i] / all,
+                what[i]);
 }
 
 /* A blur without a value is no measurement. */
@@ -142,7 +142,8 @@ static tess_status find_ends(looking *l, tess_error *error)
 {
     tess_hidden *h = &l->p->hidden;
     for (int i = 0; i < 2; i++)
-        l->seek[i] = !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped[i]);
+        l->seek[i] =
+            !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped[i]);
     if (l->seek[0] || l->seek[1])
         TESS_TRY(read(l, look_for_ends, error));
     if (l->seek[0] && tess_clipped_found(&l->clipped[0]))
@@ -168,10 +169,7 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
         return TESS_OK;
     if (!h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames))
         TESS_TRY(read(l, look_for_frames, error));
-    if (l->frames.found > 0) {
-        h->frame = l->frames.runs;
-        l->frames.runs = NULL;
-    }
+    tess_frames_end(&l->frames, h);
     TESS_TRY(find_ends(l, error));
     if (!any && !h->frame && !isfinite(h->bright) && !isfinite(h->dark))
         return TESS_OK;

@@ -97,9 +97,7 @@ static tess_status set_mask(tess_hidden_rows *h, int64_t y, const float *values,
     if (row < 0)
         return TESS_OK;
     for (int64_t i = 0; i < samples; i++)
-        h->mask[i] =
-            tess_hidden_why(p, y, i / p->channels, values[i]) ==
-            TESS_HIDDEN_REASONS;
+        h->mask[i] = tess_hidden_why(p, y, i / p->channels, values[i]) == TESS_HIDDEN_REASONS;
     device->memory->copy(device, op->table->mask(op, y / p->height) + row * samples, h->mask,
                          (size_t)samples * sizeof(float), NULL);
     return device->streams->sync(device, NULL, error);
@@ -141,6 +139,35 @@ tess_status tess_hidden_blank(const tess_problem *p, tess_workspace *w, int64_t 
         TESS_TRY(device->streams->sync(device, NULL, error));
         for (int64_t i = 0; i < some; i++)
             values[at + i] = w->host.piece[i] > 0 ? values[at + i] : NAN;
+    }
+    return TESS_OK;
+}
+
+/* Writes `count` pixels of the frame from `at` on. */
+static tess_status write_frame(const tess_problem *p, tess_workspace *w, float *at, int64_t count,
+                               tess_error *error)
+{
+    tess_device *device = w->engine->device;
+    float *row = w->host.rows[0];
+    for (int64_t i = 0; i < count * p->channels; i++)
+        row[i] = (float)(((double)p->hidden.frame_value[i % p->channels] - p->offset) / p->unit);
+    device->memory->copy(device, at, row, (size_t)(count * p->channels) * sizeof *row, NULL);
+    return device->streams->sync(device, NULL, error);
+}
+
+tess_status tess_hidden_restore_frame(const tess_problem *p, tess_workspace *w, tess_error *error)
+{
+    const int64_t *frame = p->hidden.frame, stride = w->op->image.w * p->channels, own = tess_problem_own(p),
+                  above = tess_max_i64(p->margin[0] - tess_share_first(p->share), 0);
+    for (int64_t y = 0; y < own && frame; y++) {
+        float *row = (float *)w->vectors[0] + (above + y) * stride + p->margin[1] * p->channels;
+        int64_t ends[2] = {p->width, p->width};
+        for (int64_t i = 0; i < 2 * p->count; i++) {
+            const int64_t at = i / 2 * p->height + tess_problem_first(p) + y;
+            ends[i % 2] = tess_min_i64(ends[i % 2], frame[2 * at + i % 2]);
+        }
+        TESS_TRY(write_frame(p, w, row, ends[0], error));
+        TESS_TRY(write_frame(p, w, row + (p->width - ends[1]) * p->channels, ends[1], error));
     }
     return TESS_OK;
 }

@@ -26,8 +26,8 @@ tess_status tess_hidden_rows_take(tess_hidden_rows *rows, int64_t y, float *valu
 /* Replaces the hidden values of row `row` of this rank's part of a blur by NaN. */
 tess_status tess_hidden_blank(const tess_problem *problem, tess_workspace *workspace, int64_t blur,
                               int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
-/* Writes the frame into the result in `image`, where all blurs have one: nothing behind it was seen. */
-tess_status tess_hidden_restore_frame(const tess_problem *problem, tess_workspace *workspace, void *image,
+/* Writes the frame into the result, vectors[0] of the workspace, where all blurs have one: what it hides is a guess. */
+tess_status tess_hidden_restore_frame(const tess_problem *problem, tess_workspace *workspace,
                                       tess_error *error) TESS_MUST_CHECK;
 
 #endif

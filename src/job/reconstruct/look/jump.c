@@ -22,8 +22,7 @@ static int by_gain(const void *a, const void *b)
 
 static double seen(const tess_sampled_kernel *k, int64_t row, int64_t column)
 {
-    const bool inside =
-        row >= -k->rows && row <= k->rows && column >= -k->columns && column <= k->columns;
+    const bool inside = row >= -k->rows && row <= k->rows && column >= -k->columns && column <= k->columns;
     return inside ? fmax(k->values[(row + k->rows) * (2 * k->columns + 1) + column + k->columns], 0) : 0;
 }
 

@@ -161,6 +161,7 @@ void tess_problem_clear_blur(tess_problem *p)
     tess_small_free(p->gains);
     tess_small_free(p->kernel_files);
     tess_small_free(p->hidden.frame);
+    tess_small_free(p->hidden.frame_value);
     tess_small_free(p->hidden.blurs);
 }
 

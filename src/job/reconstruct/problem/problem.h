@@ -55,9 +55,11 @@ typedef enum tess_hidden_reason {
 typedef struct tess_hidden {
     bool keep[TESS_HIDDEN_REASONS];     /* they must not be looked for */
     int64_t count[TESS_HIDDEN_REASONS]; /* values of all blurs */
-    double dark, bright; /* the values, in units of the solver, at which light is cut off; infinite: at none */
+    double dark,
+        bright;     /* the values, in units of the solver, at which light is cut off; infinite: at none */
     int64_t *frame; /* of each row of all blurs: its pixels at the left and at the right; owned; NULL: none */
-    bool *blurs;    /* whether it has any such value; owned; NULL: none has */
+    float *frame_value; /* that of the first blur's frame, in units of the file; owned */
+    bool *blurs;        /* whether it has any such value; owned; NULL: none has */
 } tess_hidden;
 
 /* The problem to solve. */
