@@ -3,8 +3,7 @@
  *
  * White paper fills areas as well. If it was not cut off, values fall from it no faster than the kernel lets them (jump.h); where they do,
  * light was cut off. Where they do not, nothing is known, and areas at the end of the file's range are taken for highlights: photographs
- * lose up to 8 dB if these are kept, paper 0.3 dB if it is left out. Black that is not cut off is common, so that black needs the proof. Of
- * pictures that are cut off for the most part nothing is left out, since too little would be left. */
+ * lose up to 8 dB if these are kept, paper 0.3 dB if it is left out. Black that is not cut off is common, so that black needs the proof. */
 #include "job/reconstruct/look/clipped.h"
 
 #include <math.h>
@@ -15,7 +14,8 @@
 enum { ROWS = 3, BLOCK = ROWS * ROWS };
 static const double INNER = 0.1;  /* of the values; of scattered ones that are half of all it is 0.004 */
 static const double STEEP = 0.05; /* of the rim: paper without noise has none */
-static const double MOST_SHARE = 0.5;
+/* Of all values, bright and dark: more leave too little to find the picture from. */
+static const double MOST_BRIGHT = 0.5, MOST_DARK = 0.25;
 static const double TOLERANCE = 0.01; /* of the range, for noise */
 
 tess_status tess_clipped_open(tess_clipped *c, tess_error *error)
@@ -122,5 +122,6 @@ bool tess_clipped_found(const tess_clipped *c)
 {
     const bool areas = (double)c->inner >= INNER * (double)c->count,
                proof = c->rim > 0 && (double)c->steep >= STEEP * (double)c->rim;
-    return areas && (double)c->count < MOST_SHARE * (double)c->all && (proof || (!c->dark && ends_range(c)));
+    return areas && (double)c->count < (c->dark ? MOST_DARK : MOST_BRIGHT) * (double)c->all &&
+           (proof || (!c->dark && ends_range(c)));
 }

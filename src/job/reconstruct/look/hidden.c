@@ -11,12 +11,12 @@
 /* Of the range: how far beyond it light may be that was cut off. */
 static const double BEYOND = 1;
 
-double tess_problem_most(const tess_problem *p)
+double tess_hidden_high(const tess_problem *p)
 {
     return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? p->high + BEYOND * (p->high - p->low) : p->high;
 }
 
-double tess_problem_least(const tess_problem *p)
+double tess_hidden_low(const tess_problem *p)
 {
     return p->hidden.count[TESS_HIDDEN_DARK] > 0 ? p->low - BEYOND * (p->high - p->low) : p->low;
 }

@@ -89,8 +89,8 @@ tess_status tess_reconstruct_begin_anew(const tess_judge *judge, tess_error *err
         return begin_behind_masks(judge, error);
     const tess_sum nothing = {.a = 0, .x = x}, back = {.a = -1 / (double)p->count,
                                                        .x = gradient,
-                                                       .low = tess_problem_least(p),
-                                                       .high = tess_problem_most(p)};
+                                                       .low = tess_hidden_low(p),
+                                                       .high = tess_hidden_high(p)};
     tess_settle_facts facts;
     TESS_TRY(tess_vectors_sum(&w->term.images, &nothing, x, error));
     TESS_TRY(tess_settle_look(&w->term, w->vectors, &facts, error));
@@ -108,8 +108,8 @@ tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *
     *settled = fmin(sqrt(more / fit->squared), MOST_ERROR * p->high);
     const tess_settle_settings settings = {.weight =
                                                pow(fmax(fit->noise, LEAST_NOISE * p->high) / *settled, 2),
-                                           .low = tess_problem_least(p),
-                                           .high = tess_problem_most(p),
+                                           .low = tess_hidden_low(p),
+                                           .high = tess_hidden_high(p),
                                            .inner = recipe->inner};
     return tess_settle(&w->term, &settings, w->vectors, error);
 }
