@@ -1,5 +1,5 @@
-/* A frame begins at the ends of rows, with the value that two corners have in common. A dark background does so, too; but there the
- * blur lets no value rise faster from the background than its kernel does (jump.h), and beside a frame that was set after the blur
+/* A frame begins at the ends of rows, with the value that two corners have in common. An even background does so, too; but there the
+ * blur lets no value depart faster from the background than its kernel does (jump.h), and beside a frame that was set after the blur
  * most values do. */
 #include "job/reconstruct/look/frame.h"
 
@@ -106,11 +106,8 @@ static void add_rim(tess_frames *f, const float *pixel, const float *value, int 
                                                       ? BRIGHTER * span
                                                       : fmax(p->high - p->low, span);
     bool steep = false;
-    for (int64_t c = 0; c < p->channels; c++) {
-        const double from = (double)value[c], to = (double)pixel[c];
-        const bool end = to > from ? from - f->low <= ALIKE * span : f->high - from <= ALIKE * span;
-        steep = steep || fabs(to - from) > range * (end ? f->jumps.from_end : f->jumps.from_any)[side];
-    }
+    for (int64_t c = 0; c < p->channels; c++)
+        steep = steep || fabs((double)pixel[c] - (double)value[c]) > range * f->jumps.from_end[side];
     f->rim++;
     f->steep += steep;
 }

@@ -27,15 +27,14 @@ static double seen(const tess_sampled_kernel *k, int64_t row, int64_t column)
 }
 
 static void find(const tess_sampled_kernel *k, int down, int right, double tolerance, place *list,
-                 double *from_end, double *from_any)
+                 double *from_end)
 {
     int64_t count = 0;
     double left = tolerance;
-    *from_end = *from_any = 0;
+    *from_end = 0;
     for (int64_t y = -k->rows - 1; y <= k->rows + 1; y++)
         for (int64_t x = -k->columns - 1; x <= k->columns + 1; x++) {
             const place p = {seen(k, y, x), seen(k, y + down, x + right)};
-            *from_any += fmax(p.second - p.first, 0);
             if (p.second > 0)
                 list[count++] = p;
         }
@@ -56,7 +55,7 @@ tess_status tess_jumps_of(const tess_sampled_kernel *k, double tolerance, tess_j
     if (!list)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the places of a kernel");
     for (int i = 0; i < TESS_JUMP_SIDES; i++)
-        find(k, down[i], right[i], tolerance, list, &jumps->from_end[i], &jumps->from_any[i]);
+        find(k, down[i], right[i], tolerance, list, &jumps->from_end[i]);
     tess_small_free(list);
     return TESS_OK;
 }

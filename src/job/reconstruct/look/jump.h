@@ -6,10 +6,10 @@
 
 enum { TESS_JUMP_SIDES = 4 }; /* to the right, left, below, above */
 
-/* Of a picture between 0 and 1: `from_end`, the largest value beside one of at most `tolerance` (or, upside down, how far one can lie
- * below a neighbour of at least 1 - tolerance); `from_any`, the largest difference of any two that lie side by side. */
+/* Of a picture between 0 and 1: the largest value beside one of at most `tolerance` (or, upside down, how far one can lie below a
+ * neighbour of at least 1 - tolerance). */
 typedef struct tess_jumps {
-    double from_end[TESS_JUMP_SIDES], from_any[TESS_JUMP_SIDES];
+    double from_end[TESS_JUMP_SIDES];
 } tess_jumps;
 
 tess_status tess_jumps_of(const tess_sampled_kernel *kernel, double tolerance, tess_jumps *jumps,
