@@ -5,6 +5,8 @@
 
 #include "job/reconstruct/reconstruct_settings.h"
 
+#include "job/reconstruct/look/hidden.h"
+
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings)
 {
     *settings = (tess_reconstruct_settings){.noise = -1,
@@ -145,7 +147,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->step = s->step;
         recipe->inner = 0;
     }
-    if (problem->hidden.blurs && recipe->inner > 0 && strcmp(preset, "default") == 0)
+    if (tess_hidden_areas(problem) && recipe->inner > 0 && strcmp(preset, "default") == 0)
         recipe->inner = BEHIND_MASKS;
     if (s->inner >= 0)
         recipe->inner = s->inner;

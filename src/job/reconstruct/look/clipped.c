@@ -1,6 +1,9 @@
 /* A camera's largest value stands for all light above it. Such values fill areas: highlights. Where noise lifts a bright area to the
  * end of the range here and there, they are scattered, and to leave them out would leave only those that noise made darker.
  *
+ * Where they are few in all, that does not matter: points of light, and hot pixels that do not stand out enough to be found as outliers (a
+ * photograph with 20 of them ends 4 dB higher without them).
+ *
  * White paper fills areas as well. If it was not cut off, values fall from it no faster than the kernel lets them (jump.h); where they do,
  * light was cut off. Where they do not, nothing is known, and areas at the end of the file's range are taken for highlights: photographs
  * lose up to 8 dB if these are kept, paper 0.3 dB if it is left out. Black that is not cut off is common, so that black needs the proof. */
@@ -12,8 +15,12 @@
 #include "job/reconstruct/look/frame.h"
 
 enum { ROWS = 3, BLOCK = ROWS * ROWS };
+enum { LEAST_FEW = 4 };    /* values: pictures that were divided by their largest value have one */
+enum { LEAST_FULL = 255 }; /* less may be a largest number of photons */
+static const double WHOLE = 1e-3;
 static const double INNER = 0.1;  /* of the values; of scattered ones that are half of all it is 0.004 */
 static const double STEEP = 0.05; /* of the rim: paper without noise has none */
+static const double FEW = 0.005;  /* of all values */
 /* Of all values, bright and dark: more leave too little to find the picture from. */
 static const double MOST_BRIGHT = 0.5, MOST_DARK = 0.25;
 static const double TOLERANCE = 0.01; /* of the range, for noise */
@@ -48,6 +55,22 @@ void tess_clipped_add(tess_clipped *c, const float *values)
         c->count += value == c->end;
         c->other = first ? value : c->dark ? fmax(c->other, value) : fmin(c->other, value);
     }
+}
+
+/* Whether the values end where the file's range does: at its type's maximum, or at that of a camera of fewer bits, 2^n - 1. */
+static bool ends_range(const tess_clipped *c)
+{
+    const tess_problem *p = c->problem;
+    const double value = c->end * p->unit + p->offset, whole = rint(value);
+    int power;
+    return (p->range_from != TESS_RANGE_FROM_DATA && c->end >= p->high) ||
+           (fabs(value - whole) < WHOLE && (p->floats ? whole == 1 : whole >= LEAST_FULL) &&
+            frexp(whole + 1, &power) == 0.5);
+}
+
+bool tess_clipped_few(const tess_clipped *c)
+{
+    return !c->dark && ends_range(c) && c->count >= LEAST_FEW && (double)c->count < FEW * (double)c->all;
 }
 
 bool tess_clipped_possible(const tess_clipped *c)
@@ -107,15 +130,6 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
     if (row >= ROWS - 1)
         look(c, (row - 1) % ROWS);
     return TESS_OK;
-}
-
-/* Whether the values end where the file's range does: at its type's maximum, or at that of a camera of fewer bits. */
-static bool ends_range(const tess_clipped *c)
-{
-    const tess_problem *p = c->problem;
-    int power;
-    return (p->range_from != TESS_RANGE_FROM_DATA && c->end >= p->high) ||
-           frexp(rint(c->end * p->unit + p->offset) + 1, &power) == 0.5;
 }
 
 bool tess_clipped_found(const tess_clipped *c)

@@ -23,6 +23,8 @@ tess_status tess_clipped_open(tess_clipped *clipped, tess_error *error) TESS_MUS
 void tess_clipped_close(tess_clipped *clipped);
 /* First look: each row of the file. */
 void tess_clipped_add(tess_clipped *clipped, const float *values);
+/* Whether there are so few values at the end of the file's range that all of them were cut off; this needs no second look. */
+bool tess_clipped_few(const tess_clipped *clipped);
 /* Whether a second look at each row, in which a frame is known, can find something. */
 bool tess_clipped_possible(const tess_clipped *clipped);
 tess_status tess_clipped_row(tess_clipped *clipped, int64_t y, const float *values,

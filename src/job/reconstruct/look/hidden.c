@@ -10,6 +10,7 @@
 
 /* Of the range: how far beyond it light may be that was cut off. */
 static const double BEYOND = 1;
+static const double FEW = 0.005; /* of all values: photographs have so many at the end of their range */
 
 double tess_hidden_high(const tess_problem *p)
 {
@@ -29,6 +30,14 @@ tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t col
            : (double)value >= h->bright                  ? TESS_HIDDEN_BRIGHT
            : (double)value <= h->dark                    ? TESS_HIDDEN_DARK
                                                          : TESS_HIDDEN_REASONS;
+}
+
+bool tess_hidden_areas(const tess_problem *p)
+{
+    int64_t all = 0;
+    for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
+        all += p->hidden.count[i];
+    return p->hidden.blurs && (double)all >= FEW * (double)(p->count * p->height * tess_problem_row(p));
 }
 
 typedef struct looking {
@@ -115,7 +124,9 @@ static void say(const tess_problem *p, const tess_common *common)
     for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
         if (p->hidden.count[i])
             tess_note(
-                common, TESS_NOTE_WARNING,
+                common,
+                i == TESS_HIDDEN_BRIGHT && (double)p->hidden.count[i] < FEW * all ? TESS_NOTE_DETAIL
+                                                                                  : TESS_NOTE_WARNING,
                 "%s: %lld values (%.2g %%) %s; they are left out, and the picture is found from the others",
                 p->measurement, (long long)p->hidden.count[i], 100 * (double)p->hidden.count[i] / all,
                 what[i]);
@@ -141,12 +152,13 @@ static tess_status check_missing(const looking *l, bool *any, tess_error *error)
 static tess_status find_ends(looking *l, tess_error *error)
 {
     tess_hidden *h = &l->p->hidden;
+    const bool few = !h->keep[TESS_HIDDEN_BRIGHT] && tess_clipped_few(&l->clipped[0]);
     for (int i = 0; i < 2; i++)
-        l->seek[i] =
-            !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && tess_clipped_possible(&l->clipped[i]);
+        l->seek[i] = !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && !(few && i == 0) &&
+                     tess_clipped_possible(&l->clipped[i]);
     if (l->seek[0] || l->seek[1])
         TESS_TRY(read(l, look_for_ends, error));
-    if (l->seek[0] && tess_clipped_found(&l->clipped[0]))
+    if (few || (l->seek[0] && tess_clipped_found(&l->clipped[0])))
         h->bright = l->clipped[0].end;
     if (l->seek[1] && tess_clipped_found(&l->clipped[1]))
         h->dark = l->clipped[1].end;
