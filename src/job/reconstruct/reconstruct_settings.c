@@ -5,7 +5,7 @@
 
 #include "job/reconstruct/reconstruct_settings.h"
 
-#include "job/reconstruct/look/hidden.h"
+#include "job/reconstruct/mask/hidden.h"
 
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings)
 {

@@ -8,8 +8,8 @@
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/reconstruct/look/hidden_rows.h"
 #include "job/reconstruct/look/stripes.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "tensor/noise.h"
 
 /* Of the range. The few conjugate gradient steps of a data step do not converge if the data is weighted more than

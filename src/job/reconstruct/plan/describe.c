@@ -5,7 +5,7 @@
 #include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
-#include "job/reconstruct/look/hidden.h"
+#include "job/reconstruct/mask/hidden.h"
 #include "job/reconstruct/plan/choose.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/reconstruct_impl.h"

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "job/reconstruct/look/finite.h"
-#include "job/reconstruct/look/hidden_rows.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "job/reconstruct/problem/values.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/run/quality.h"

@@ -43,7 +43,7 @@ typedef struct tess_detector_grid {
     double first_row, row_step, first_column, column_step;
 } tess_detector_grid;
 
-/* Why values of blurs are left out of the data term (look/hidden.h). */
+/* Why values of blurs are left out of the data term (mask/hidden.h). */
 typedef enum tess_hidden_reason {
     TESS_HIDDEN_MISSING, /* NaN, nodata, behind a mask */
     TESS_HIDDEN_BRIGHT,  /* cut off at the largest value */

@@ -5,8 +5,8 @@
 
 #include "base/process.h"
 #include "base/trace.h"
-#include "job/reconstruct/look/hidden.h"
-#include "job/reconstruct/look/hidden_rows.h"
+#include "job/reconstruct/mask/hidden.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/rings.h"

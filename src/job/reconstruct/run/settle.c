@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "job/reconstruct/look/hidden.h"
+#include "job/reconstruct/mask/hidden.h"
 #include "solve/settle.h"
 
 /* Of the noise's share of the gradient: the most that it explains, as estimates are wrong by a tenth, and the least that is left

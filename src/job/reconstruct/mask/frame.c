@@ -1,7 +1,7 @@
 /* A frame begins at the ends of rows, with the value that two corners have in common. An even background does so, too; but there the
  * blur lets no value depart faster from the background than its kernel does (jump.h), and beside a frame that was set after the blur
  * most values do. */
-#include "job/reconstruct/look/frame.h"
+#include "job/reconstruct/mask/frame.h"
 
 #include <math.h>
 #include <string.h>

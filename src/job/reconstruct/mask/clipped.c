@@ -7,12 +7,12 @@
  * White paper fills areas as well. If it was not cut off, values fall from it no faster than the kernel lets them (jump.h); where they do,
  * light was cut off. Where they do not, nothing is known, and areas at the end of the file's range are taken for highlights: photographs
  * lose up to 8 dB if these are kept, paper 0.3 dB if it is left out. Black that is not cut off is common, so that black needs the proof. */
-#include "job/reconstruct/look/clipped.h"
+#include "job/reconstruct/mask/clipped.h"
 
 #include <math.h>
 
 #include "base/mem.h"
-#include "job/reconstruct/look/frame.h"
+#include "job/reconstruct/mask/frame.h"
 
 enum { ROWS = 3, BLOCK = ROWS * ROWS };
 enum { LEAST_FEW = 4 };    /* values: pictures that were divided by their largest value have one */

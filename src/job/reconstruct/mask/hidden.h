@@ -1,8 +1,8 @@
 /* hidden.h: values of measured blurs that say nothing about the picture: missing ones, highlights that are cut off, and a frame that
  * was set after the blur. The data term leaves them out, as it leaves out what lies beyond the border (physics/convolve.h). They are found from the
  * file before the memory is planned, because the masks are part of the plan; pictures without any cost one more look at the file. */
-#ifndef TESS_JOB_RECONSTRUCT_LOOK_HIDDEN_H
-#define TESS_JOB_RECONSTRUCT_LOOK_HIDDEN_H
+#ifndef TESS_JOB_RECONSTRUCT_MASK_HIDDEN_H
+#define TESS_JOB_RECONSTRUCT_MASK_HIDDEN_H
 
 #include "job/reconstruct/problem/problem.h"
 

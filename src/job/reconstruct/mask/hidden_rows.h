@@ -1,8 +1,8 @@
 /* hidden_rows.h: sets the masks of blurs while they are read, and gives hidden values that others of the picture suggest: missing ones,
  * and those of a frame, get values from the same row, as far as it has any, otherwise from rows before or after it. The first
  * estimate and the looks at range, exposure and outliers use these; the data term does not. */
-#ifndef TESS_JOB_RECONSTRUCT_LOOK_HIDDEN_ROWS_H
-#define TESS_JOB_RECONSTRUCT_LOOK_HIDDEN_ROWS_H
+#ifndef TESS_JOB_RECONSTRUCT_MASK_HIDDEN_ROWS_H
+#define TESS_JOB_RECONSTRUCT_MASK_HIDDEN_ROWS_H
 
 #include "job/reconstruct/problem/problem.h"
 #include "job/reconstruct/run/workspace.h"

@@ -1,8 +1,8 @@
 /* clipped.h: whether the largest or the least value of blurs is one at which light was cut off. */
-#ifndef TESS_JOB_RECONSTRUCT_LOOK_CLIPPED_H
-#define TESS_JOB_RECONSTRUCT_LOOK_CLIPPED_H
+#ifndef TESS_JOB_RECONSTRUCT_MASK_CLIPPED_H
+#define TESS_JOB_RECONSTRUCT_MASK_CLIPPED_H
 
-#include "job/reconstruct/look/jump.h"
+#include "job/reconstruct/mask/jump.h"
 
 /* Initialize with {.problem = ..., .dark = ...}; close it. */
 typedef struct tess_clipped {

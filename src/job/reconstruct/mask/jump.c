@@ -1,7 +1,7 @@
 /* A blurred value is a sum of light over the kernel's support. Where it is almost 0, all that light is almost 0; the value beside it
  * sees nearly the same places, so it is small as well. The largest is found as the best use of a tolerance: light is put where the
  * neighbour sees most of it for what the first one sees (a fractional knapsack, which is exact). */
-#include "job/reconstruct/look/jump.h"
+#include "job/reconstruct/mask/jump.h"
 
 #include <math.h>
 #include <stdlib.h>

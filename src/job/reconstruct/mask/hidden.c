@@ -1,11 +1,11 @@
-#include "job/reconstruct/look/hidden.h"
+#include "job/reconstruct/mask/hidden.h"
 
 #include <math.h>
 
 #include "base/mem.h"
 #include "job/common/note.h"
-#include "job/reconstruct/look/clipped.h"
-#include "job/reconstruct/look/frame.h"
+#include "job/reconstruct/mask/clipped.h"
+#include "job/reconstruct/mask/frame.h"
 #include "job/reconstruct/problem/values.h"
 
 /* Of the range: how far beyond it light may be that was cut off. */

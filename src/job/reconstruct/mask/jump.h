@@ -1,6 +1,6 @@
 /* jump.h: how far a blurred value can lie from the one beside it. */
-#ifndef TESS_JOB_RECONSTRUCT_LOOK_JUMP_H
-#define TESS_JOB_RECONSTRUCT_LOOK_JUMP_H
+#ifndef TESS_JOB_RECONSTRUCT_MASK_JUMP_H
+#define TESS_JOB_RECONSTRUCT_MASK_JUMP_H
 
 #include "job/reconstruct/look/sampled_kernel.h"
 

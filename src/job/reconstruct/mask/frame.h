@@ -1,8 +1,8 @@
 /* frame.h: a frame of one value around a blurred picture: bars, a round field of view, the corners of a turned picture. */
-#ifndef TESS_JOB_RECONSTRUCT_LOOK_FRAME_H
-#define TESS_JOB_RECONSTRUCT_LOOK_FRAME_H
+#ifndef TESS_JOB_RECONSTRUCT_MASK_FRAME_H
+#define TESS_JOB_RECONSTRUCT_MASK_FRAME_H
 
-#include "job/reconstruct/look/jump.h"
+#include "job/reconstruct/mask/jump.h"
 
 /* Initialize with {.problem = ...}; close it. */
 typedef struct tess_frames {

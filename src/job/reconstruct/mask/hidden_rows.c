@@ -1,11 +1,11 @@
-#include "job/reconstruct/look/hidden_rows.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
-#include "job/reconstruct/look/hidden.h"
+#include "job/reconstruct/mask/hidden.h"
 
 tess_status tess_hidden_rows_open(tess_hidden_rows *h, const tess_problem *p, tess_workspace *w,
                                   tess_error *error)
@@ -149,6 +149,8 @@ static tess_status write_frame(const tess_problem *p, tess_workspace *w, float *
 {
     tess_device *device = w->engine->device;
     float *row = w->host.rows[0];
+    if (count == 0)
+        return TESS_OK;
     for (int64_t i = 0; i < count * p->channels; i++)
         row[i] = (float)(((double)p->hidden.frame_value[i % p->channels] - p->offset) / p->unit);
     device->memory->copy(device, at, row, (size_t)(count * p->channels) * sizeof *row, NULL);
