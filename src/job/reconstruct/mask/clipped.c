@@ -63,7 +63,7 @@ static bool ends_range(const tess_clipped *c)
     const tess_problem *p = c->problem;
     const double value = c->end * p->unit + p->offset, whole = rint(value);
     int power;
-    return (p->range_from != TESS_RANGE_FROM_DATA && c->end >= p->high) ||
+    return (p->range_from != TESS_RANGE_FROM_DATA && fabs(c->end - p->high) < WHOLE / p->unit) ||
            (fabs(value - whole) < WHOLE && (p->floats ? whole == 1 : whole >= LEAST_FULL) &&
             frexp(whole + 1, &power) == 0.5);
 }
