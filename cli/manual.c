@@ -109,6 +109,8 @@ static void print_program(void)
               ".TP\n.B TESSERA_MODELS\nfolder of models to look in first\n"
               ".TP\n.B TESSERA_RANKS\noff: a process that mpirun or srun has started is a job of its own\n"
               ".TP\n.B TESSERA_RANK_SECONDS\nsilence after which a rank is taken for lost (default 15)\n"
+              ".TP\n.B TESSERA_GRID\nrows and columns of ranks that share one image, as 2x3, in place of the "
+              "plan's choice\n"
               ".TP\n.B TESSERA_MPI\nthe MPI module to use, a file\n");
 }
 

@@ -13,6 +13,7 @@ typedef struct tess_plan_shape {
     int64_t n, h, w;   /* h and w: multiples of the network's grid */
     int64_t d;         /* depth of volumes: a multiple of the network's grid in depth; 0 means 1 */
     bool above, below; /* for a strip: rows there come from a neighbour (EXCHANGE steps) */
+    bool left, right;  /* for a block of an image: so do columns there, and corners */
     bool slices;       /* for a slab of a volume: what comes from a neighbour are slices, not rows */
 } tess_plan_shape;
 
@@ -37,6 +38,8 @@ int64_t tess_bound_reach_depth(const tess_bound *bound);
 /* The fewest rows of a strip of an image whose neighbours exchange rows inside the network: at every level it has the
  * rows that a neighbour needs. Strips begin at multiples of the alignment. */
 int64_t tess_bound_least_strip(const tess_bound *bound);
+/* The same for the columns of a block. */
+int64_t tess_bound_least_columns(const tess_bound *bound);
 /* The same for a slab of a volume, in slices. Slabs begin at multiples of the network's grid in depth. */
 int64_t tess_bound_least_slab(const tess_bound *bound);
 /* Reads every weight from the file and packs it, in pieces of a few hundred KiB. */

@@ -2,12 +2,10 @@
 
 #include "base/mem.h"
 
-enum { TRANSFERS = 2 };
-
-tess_status tess_neighbours_open(tess_neighbours *n, tess_dist *dist, int above, int below, tess_error *error)
+tess_status tess_neighbours_open(tess_neighbours *n, tess_dist *dist, int columns, tess_error *error)
 {
-    *n = (tess_neighbours){.above = above, .below = below};
-    return tess_dist_exchange_create(dist, TRANSFERS, &n->exchange, error);
+    *n = (tess_neighbours){.rank = dist->rank, .columns = columns};
+    return tess_dist_exchange_create(dist, columns > 1 ? TESS_EXCHANGE_SIDES : 2, &n->exchange, error);
 }
 
 void tess_neighbours_close(tess_neighbours *n)
@@ -16,36 +14,59 @@ void tess_neighbours_close(tess_neighbours *n)
     n->exchange = NULL;
 }
 
-/* A strip sends as many rows as it receives: see tess_plan_set_margins. */
-static void begin(void *user, const tess_exchange *e, tess_stream *stream)
+/* A part sends as many rows as it receives: see tess_plan_set_margins. */
+static int list_rows(const tess_neighbours *n, const tess_exchange *e, tess_dist_transfer *list)
 {
-    (void)stream; /* the device computes in host memory, where work is done when its call returns */
-    tess_neighbours *n = user;
-    tess_dist_transfer list[TRANSFERS];
     int count = 0;
-    if (n->status != TESS_OK)
-        return;
     if (e->above)
-        list[count++] = (tess_dist_transfer){.peer = n->above,
+        list[count++] = (tess_dist_transfer){.peer = n->rank - n->columns,
                                              .send = tess_exchange_row(e, 0),
                                              .send_bytes = tess_exchange_bytes(e, e->above),
                                              .receive = tess_exchange_row(e, -e->above),
                                              .receive_bytes = tess_exchange_bytes(e, e->above)};
     if (e->below)
-        list[count++] = (tess_dist_transfer){.peer = n->below,
+        list[count++] = (tess_dist_transfer){.peer = n->rank + n->columns,
                                              .send = tess_exchange_row(e, tess_exchange_own(e) - e->below),
                                              .send_bytes = tess_exchange_bytes(e, e->below),
                                              .receive = tess_exchange_row(e, tess_exchange_own(e)),
                                              .receive_bytes = tess_exchange_bytes(e, e->below)};
+    return count;
+}
+
+static int list_sides(const tess_neighbours *n, const tess_exchange *e, tess_dist_transfer *list)
+{
+    tess_exchange_side sides[TESS_EXCHANGE_SIDES];
+    const int count = tess_exchange_sides(e, sides);
+    char *packed = e->packed;
+    tess_exchange_pack(e);
+    for (int i = 0; i < count; i++)
+        list[i] = (tess_dist_transfer){.peer = n->rank + sides[i].down * n->columns + sides[i].across,
+                                       .send = packed + sides[i].sent,
+                                       .send_bytes = sides[i].bytes,
+                                       .receive = packed + sides[i].received,
+                                       .receive_bytes = sides[i].bytes};
+    return count;
+}
+
+static void begin(void *user, const tess_exchange *e, tess_stream *stream)
+{
+    (void)stream; /* the device computes in host memory, where work is done when its call returns */
+    tess_neighbours *n = user;
+    tess_dist_transfer list[TESS_EXCHANGE_SIDES];
+    if (n->status != TESS_OK)
+        return;
+    const int count = (tess_exchange_in_block(e) ? list_sides : list_rows)(n, e, list);
     n->status = tess_dist_exchange_begin(n->exchange, list, count, &n->error);
 }
 
 static void end(void *user, const tess_exchange *e, tess_stream *stream)
 {
-    (void)e, (void)stream;
+    (void)stream;
     tess_neighbours *n = user;
     if (n->status == TESS_OK)
         n->status = tess_dist_exchange_end(n->exchange, &n->error);
+    if (n->status == TESS_OK && tess_exchange_in_block(e))
+        tess_exchange_unpack(e);
 }
 
 const tess_exchanger tess_neighbours_exchanger = {begin, end};

@@ -1,5 +1,6 @@
-/* neighbours.h: the rows that strips of one image exchange inside a network, between ranks. Rows are sent from and
- * received into the arena itself, so an exchange needs no memory of its own. */
+/* neighbours.h: what parts of one image exchange inside a network, between ranks. Rows of strips are sent from and received into
+ * the arena itself; what blocks exchange goes through a compact buffer of the plan (net/exchange.h). An exchange needs no memory of its
+ * own. */
 #ifndef TESS_NET_NEIGHBOURS_H
 #define TESS_NET_NEIGHBOURS_H
 
@@ -7,13 +8,14 @@
 #include "net/plan.h"
 
 typedef struct tess_neighbours {
-    int above, below; /* ranks; of a strip at the image's edge one of them is not used */
+    int rank, columns; /* ranks are numbered row by row; strips are one column */
     tess_dist_exchange *exchange;
     tess_status status; /* of all exchanges so far */
     tess_error error;
 } tess_neighbours;
 
-tess_status tess_neighbours_open(tess_neighbours *neighbours, tess_dist *dist, int above, int below,
+/* `columns`: of the grid of blocks into which the image is divided; 1: strips, or slabs. */
+tess_status tess_neighbours_open(tess_neighbours *neighbours, tess_dist *dist, int columns,
                                  tess_error *error) TESS_MUST_CHECK;
 void tess_neighbours_close(tess_neighbours *neighbours);
 /* For a run, with the neighbours as its user. A failure shows in the status: the results are then garbage. */

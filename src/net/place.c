@@ -62,7 +62,8 @@ static bool same_storage(const tess_net_plan *plan, tess_value a, tess_value b)
     const tess_tensor first = tess_plan_tensor(plan, a), second = tess_plan_tensor(plan, b);
     return dense(net, a) && dense(net, b) && tess_tensor_same(&first, &second) &&
            plan->margins[a].above == plan->margins[b].above &&
-           plan->margins[a].below == plan->margins[b].below;
+           plan->margins[a].below == plan->margins[b].below &&
+           plan->margins[a].left == plan->margins[b].left && plan->margins[a].right == plan->margins[b].right;
 }
 
 /* The inputs [first, end) that an op's output may overwrite: the op reads them only at the position that it
@@ -108,6 +109,7 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
         tess_tensor whole = tess_plan_tensor(plan, v);
         whole.c = tess_net_value(plan->bound->net, tess_net_value(plan->bound->net, v)->root)->channels;
         *(plan->shape.slices ? &whole.d : &whole.h) += plan->margins[v].above + plan->margins[v].below;
+        whole.w += plan->margins[v].left + plan->margins[v].right;
         place->storage_of[v] = v;
         if (!tess_tensor_bytes(&whole, &place->storage[v].bytes))
             return tess_fail(error, TESS_OVER_LIMIT,
@@ -115,6 +117,22 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
                              (long long)plan->shape.h, (long long)plan->shape.w);
     }
     return TESS_OK;
+}
+
+/* The buffer of a block's exchanges, of which one is under way at a time. */
+static void place_packed(tess_net_plan *plan)
+{
+    size_t most = 0;
+    for (int s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].kind == TESS_STEP_EXCHANGE) {
+            const tess_exchange e = tess_plan_exchange(plan, &plan->steps[s], NULL);
+            const size_t bytes = tess_exchange_packed_bytes(&e);
+            most = bytes > most ? bytes : most;
+        }
+    if (most == 0)
+        return;
+    plan->packed_at = tess_align_size(plan->arena_bytes, 64);
+    plan->arena_bytes = plan->packed_at + tess_align_size(most, 64);
 }
 
 static tess_status place_values(tess_net_plan *plan, placing *place, tess_error *error)
@@ -130,10 +148,11 @@ static tess_status place_values(tess_net_plan *plan, placing *place, tess_error 
             place->storage[v].bytes = 0; /* fused: not stored */
     tess_arena_place(place->storage, values, place->order, &plan->arena_bytes);
     plan->lower_bound = tess_arena_lower_bound(place->storage, values);
+    place_packed(plan);
     for (int v = 0; v < values; v++) {
         const tess_tensor t = tess_plan_tensor(plan, v);
-        const int64_t first =
-            plan->margins[v].above * tess_plan_stride(plan, &t) + tess_net_value(net, v)->offset;
+        const int64_t first = plan->margins[v].above * tess_plan_stride(plan, &t) +
+                              plan->margins[v].left * t.stride_w + tess_net_value(net, v)->offset;
         plan->offset[v] =
             place->storage[storage_of(plan, place, v)].offset + (size_t)first * tess_dtype_size(t.dtype);
     }

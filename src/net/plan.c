@@ -10,6 +10,7 @@ tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value)
     tess_tensor t = tess_value_tensor(plan->bound->net, value, plan->bound->dtype, plan->shape);
     const tess_margin margin = plan->margins[value];
     const int64_t more = margin.above + margin.below;
+    t.stride_h += (margin.left + margin.right) * t.stride_w;
     t.stride_d = (t.h + (plan->shape.slices ? 0 : more)) * t.stride_h;
     t.stride_n = (t.d + (plan->shape.slices ? more : 0)) * t.stride_d;
     return t;
@@ -95,8 +96,8 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     shape.d = tess_max_i64(shape.d, 1);
     *plan = (tess_net_plan){.bound = bound, .shape = shape};
-    /* A layer adds at most one copy for each input, or an exchange, an arrival and three ops. */
-    enum { MOST = TESS_OP_INPUTS > 5 ? TESS_OP_INPUTS : 5 };
+    /* A layer adds at most one copy for each input, or an exchange, an arrival and five ops. */
+    enum { MOST = TESS_OP_INPUTS > 7 ? TESS_OP_INPUTS : 7 };
     plan->steps = tess_small_alloc(layers * MOST, sizeof *plan->steps);
     plan->offset = tess_small_alloc(values, sizeof *plan->offset);
     plan->margins = tess_small_alloc(values, sizeof *plan->margins);
@@ -209,10 +210,13 @@ tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index)
         view.op = &step->op;
         return view;
     }
-    view.rows = tess_plan_tensor(plan, step->in[0]);
-    view.slices = plan->shape.slices;
-    view.above = plan->margins[step->in[0]].above;
-    view.below = plan->margins[step->in[0]].below;
+    const tess_exchange e = tess_plan_exchange(plan, step, NULL);
+    view.rows = e.rows;
+    view.slices = e.slices;
+    view.above = e.above;
+    view.below = e.below;
+    view.left = e.left;
+    view.right = e.right;
     return view;
 }
 

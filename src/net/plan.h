@@ -4,11 +4,13 @@
  * Steps: OP runs an op. COPY copies a value next to others where a concatenation could not share storage.
  * EXCHANGE starts to fetch rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below),
  * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. For a slab of a volume
- * (tess_plan_shape: slices), slices take the place of rows. */
+ * (tess_plan_shape: slices), slices take the place of rows. A block of an image (tess_plan_shape: left, right) fetches columns and
+ * corners as well: every row of a value then has room for them on both sides, so that kernels see a wider image and nothing else. */
 #ifndef TESS_NET_PLAN_H
 #define TESS_NET_PLAN_H
 
 #include "net/bound.h"
+#include "net/exchange.h"
 #include "tensor/arena.h"
 
 typedef struct tess_net_plan tess_net_plan; /* owned by the caller: tess_net_plan_destroy */
@@ -23,7 +25,7 @@ size_t tess_net_plan_lower_bound(const tess_net_plan *plan);
 /* What lies in the arena, from which step to which: *count entries, of which those without bytes do not exist. Step i is
  * op i, unless the plan is for a strip. */
 const tess_lifetime *tess_net_plan_lives(const tess_net_plan *plan, int *count);
-/* The first input and the last output, without any rows of neighbours. */
+/* The first input and the last output, without any pixels of neighbours. */
 tess_tensor tess_net_plan_input(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_output(const tess_net_plan *plan, size_t *offset);
 tess_tensor tess_net_plan_input_at(const tess_net_plan *plan, int index, size_t *offset);
@@ -44,6 +46,7 @@ typedef struct tess_plan_step {
     tess_tensor rows;  /* EXCHANGE, ARRIVAL: the strip's own rows of the value, or slices */
     bool slices;
     int above, below; /* and how many rows come from the neighbours; as many go there */
+    int left, right;  /* the same in columns */
 } tess_plan_step;
 int tess_net_plan_step_count(const tess_net_plan *plan);
 tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index);
@@ -52,41 +55,6 @@ tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index);
 int tess_net_plan_op_count(const tess_net_plan *plan);
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);
 
-/* Rows of a value that a strip needs from its neighbours: `above` rows before its own and `below` rows after
- * them. */
-typedef struct tess_exchange {
-    tess_tensor rows; /* the strip's own rows */
-    void *data; /* first of its own rows; the neighbours' rows lie directly around, at the tensor's strides */
-    bool slices; /* slices instead of rows */
-    int above, below;
-} tess_exchange;
-/* The strip's own rows, or slices. */
-static inline int64_t tess_exchange_own(const tess_exchange *exchange)
-{
-    return exchange->slices ? exchange->rows.d : exchange->rows.h;
-}
-/* Where one of these rows begins, and the bytes from the first value of one row to the last of the `count`-th. If the value
- * shares its storage with others, theirs are in between; they are the same value on all ranks, or not yet read. */
-static inline char *tess_exchange_row(const tess_exchange *exchange, int64_t row)
-{
-    return (char *)exchange->data +
-           row * (exchange->slices ? exchange->rows.stride_d : exchange->rows.stride_h) *
-               (int64_t)tess_dtype_size(exchange->rows.dtype);
-}
-static inline size_t tess_exchange_bytes(const tess_exchange *exchange, int64_t count)
-{
-    const tess_tensor *t = &exchange->rows;
-    const int64_t row = (t->w - 1) * t->stride_w + t->c,
-                  values = exchange->slices ? (count - 1) * t->stride_d + (t->h - 1) * t->stride_h + row
-                                            : (count - 1) * t->stride_h + row;
-    return count > 0 ? (size_t)values * tess_dtype_size(t->dtype) : 0;
-}
-/* Fills the surrounding rows in stream order: `begin` starts, and they are there after `end`. Until then the strip's own
- * rows do not change. Both neighbours make the same exchanges in the same order, also when they are stopped. */
-typedef struct tess_exchanger {
-    void (*begin)(void *user, const tess_exchange *exchange, tess_stream *stream);
-    void (*end)(void *user, const tess_exchange *exchange, tess_stream *stream);
-} tess_exchanger;
 int tess_net_plan_exchange_count(const tess_net_plan *plan);
 
 /* Binds every op to its kernel; after this the plan can run. */

@@ -13,13 +13,14 @@ typedef struct tess_step {
     int64_t channel;                                     /* COPY: first channel in the storage of out[0] */
     int64_t in_row; /* OP: the strip's own row that in[0] begins with; negative: a row of a neighbour */
     int64_t row;    /* OP: the same for the output and the other inputs */
-    bool apart;     /* OP: the output may not lie over an input */
+    int64_t in_column, column; /* OP: the same in columns */
+    bool apart;                /* OP: the output may not lie over an input */
     tess_prepared *prepared;
 } tess_step;
 
-/* Rows of neighbours, or slices, that are stored around a value. */
+/* Rows of neighbours, or slices, that are stored around a value; of a block also columns. */
 typedef struct tess_margin {
-    int above, below;
+    int above, below, left, right;
 } tess_margin;
 
 struct tess_net_plan {
@@ -31,7 +32,26 @@ struct tess_net_plan {
     tess_margin *margins; /* for each value */
     tess_lifetime *lives; /* of the storage of each value; 0 bytes: it has none of its own */
     size_t arena_bytes, workspace_bytes, lower_bound;
+    size_t packed_at; /* of a block: where the buffer of its exchanges is in the arena, behind all values */
 };
+
+/* Whether the plan is for a part of an image or volume. */
+static inline bool tess_plan_cut(const tess_net_plan *plan)
+{
+    const tess_plan_shape *s = &plan->shape;
+    return s->above || s->below || s->left || s->right;
+}
+/* Whether a neighbour follows before the part's first position along an axis, and after its last one. */
+static inline bool tess_plan_before(const tess_net_plan *plan, int axis)
+{
+    const tess_plan_shape *s = &plan->shape;
+    return axis == TESS_WIDTH ? s->left : axis == (s->slices ? TESS_DEPTH : TESS_HEIGHT) && s->above;
+}
+static inline bool tess_plan_after(const tess_net_plan *plan, int axis)
+{
+    const tess_plan_shape *s = &plan->shape;
+    return axis == TESS_WIDTH ? s->right : axis == (s->slices ? TESS_DEPTH : TESS_HEIGHT) && s->below;
+}
 
 /* The axis that neighbours divide. */
 static inline int tess_plan_axis(const tess_net_plan *plan)
@@ -55,8 +75,11 @@ tess_tensor tess_plan_tensor(const tess_net_plan *plan, tess_value value);
 tess_step *tess_plan_add_step(tess_net_plan *plan, tess_step_kind kind, int layer);
 /* Asks the device what the step's op needs. */
 tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *error) TESS_MUST_CHECK;
-/* plan_strip.c: the rows of neighbours around each value, and the steps of a layer, in a strip or not. */
+/* plan_margins.c: the rows and columns of neighbours around each value. */
 void tess_plan_set_margins(tess_net_plan *plan);
+/* What an EXCHANGE or ARRIVAL moves, in an arena; NULL: only its sizes. */
+tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *step, void *arena);
+/* plan_strip.c: the steps of a layer, in a part of an image or not. */
 tess_status tess_plan_add_op(tess_net_plan *plan, int layer, tess_error *error) TESS_MUST_CHECK;
 /* Computes lifetimes and offsets of all values; the steps must exist. */
 tess_status tess_plan_place(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;

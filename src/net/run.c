@@ -11,19 +11,16 @@ static void exchange(const tess_net_plan *plan, const tess_net_run *run, const t
     const double start = tess_trace_begin(trace);
     const bool begins = step->kind == TESS_STEP_EXCHANGE;
     const tess_exchanger *by = run->exchanger;
-    const tess_margin margin = plan->margins[step->in[0]];
-    const tess_exchange wanted = {.rows = tess_plan_tensor(plan, step->in[0]),
-                                  .data = (char *)run->arena + plan->offset[step->in[0]],
-                                  .slices = plan->shape.slices,
-                                  .above = margin.above,
-                                  .below = margin.below};
+    const tess_exchange wanted = tess_plan_exchange(plan, step, run->arena);
     (begins ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
     tess_trace_end(trace, TESS_TRACE_EXCHANGE, begins ? "send rows" : "wait for rows", start);
 }
 
-static int64_t row_at(const tess_net_plan *plan, const tess_tensor *tensor, int64_t row)
+/* Bytes from the first own value to the one at this row, or slice, and column. */
+static int64_t place_of(const tess_net_plan *plan, const tess_tensor *tensor, int64_t row, int64_t column)
 {
-    return row * tess_plan_stride(plan, tensor) * (int64_t)tess_dtype_size(tensor->dtype);
+    return (row * tess_plan_stride(plan, tensor) + column * tensor->stride_w) *
+           (int64_t)tess_dtype_size(tensor->dtype);
 }
 
 static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
@@ -37,8 +34,9 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
         buffers.out[i] = (char *)run->arena + plan->offset[step->out[i]];
     for (int i = 0; i < step->op.inputs; i++)
         buffers.in[i] =
-            (const char *)buffers.in[i] + row_at(plan, &step->op.in[i], i ? step->row : step->in_row);
-    buffers.out[0] = (char *)buffers.out[0] + row_at(plan, &step->op.out[0], step->row);
+            (const char *)buffers.in[i] +
+            place_of(plan, &step->op.in[i], i ? step->row : step->in_row, i ? step->column : step->in_column);
+    buffers.out[0] = (char *)buffers.out[0] + place_of(plan, &step->op.out[0], step->row, step->column);
     buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
     device->ops->run(device, step->prepared, &buffers, run->stream);
 }

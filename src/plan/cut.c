@@ -190,6 +190,8 @@ tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model
     *plan = (tess_cut_plan){.batch = 1,
                             .above = request->above,
                             .below = request->below,
+                            .left = request->left,
+                            .right = request->right,
                             .slices = request->slices,
                             .volume = model->volume};
     TESS_TRY(check_asked(&c, error));

@@ -14,6 +14,7 @@
 typedef struct tess_cut_request {
     int64_t size[TESS_SPATIAL]; /* depth, height and width; the depth of an image is 1 */
     bool above, below; /* the image is a strip of a larger one, as in tess_plan_shape: its rows are not cut */
+    bool left, right;  /* or a block of one, of which nothing is cut */
     bool slices;       /* or the volume is a slab, whose slices are not cut */
     /* The largest tile along each axis; 0: not cut. A height of 0: the planner chooses; TESS_TILE_WHOLE:
      * nothing is cut. The depth is for 3-D networks. */
@@ -50,7 +51,7 @@ typedef struct tess_cut_plan {
     };
     int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger of rows and columns */
     int64_t batch;
-    bool above, below, slices;                                 /* as requested */
+    bool above, below, left, right, slices;                    /* as requested */
     bool volume;                                               /* the network is 3-D */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be allocated */
@@ -67,6 +68,8 @@ static inline tess_cut tess_cut_of(const tess_cut_plan *plan)
                       .batch = plan->batch,
                       .above = plan->above,
                       .below = plan->below,
+                      .left = plan->left,
+                      .right = plan->right,
                       .slices = plan->slices};
 }
 

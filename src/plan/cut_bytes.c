@@ -133,6 +133,8 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
                                    .w = tess_axis_largest_window(&plan->cols),
                                    .above = plan->above,
                                    .below = plan->below,
+                                   .left = plan->left,
+                                   .right = plan->right,
                                    .slices = plan->slices};
     tess_net_plan *net_plan = NULL;
     TESS_TRY(tess_net_plan_create(c->bound, shape, &net_plan, error));

@@ -22,6 +22,8 @@ bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
                              .strip = tess_max_i64(strip, 0),
                              .above = cut->above,
                              .below = cut->below,
+                             .left = cut->left,
+                             .right = cut->right,
                              .slices = cut->slices};
     return set(cut, b);
 }
@@ -86,6 +88,8 @@ tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
                              .w = length(&cols),
                              .above = batch->above,
                              .below = batch->below,
+                             .left = batch->left,
+                             .right = batch->right,
                              .slices = batch->slices};
 }
 

@@ -38,7 +38,7 @@ void tess_window_plans_clear(tess_windows *w)
 static bool same_shape(tess_plan_shape a, tess_plan_shape b)
 {
     return a.n == b.n && a.d == b.d && a.h == b.h && a.w == b.w && a.above == b.above && a.below == b.below &&
-           a.slices == b.slices;
+           a.left == b.left && a.right == b.right && a.slices == b.slices;
 }
 
 tess_status tess_window_plan_for(tess_windows *w, const tess_bound *bound, tess_plan_shape shape,

@@ -169,14 +169,14 @@ def change_build(data):
 
 
 def check_many_ranks(bench, launcher, program):
-    """More ranks than rows, files, tiles or blocks: some have nothing to do, and a note says so; a batch cannot be shared so."""
+    """More ranks than blocks of an image, files, tiles or blocks: some have nothing to do, and a note says so; a batch cannot be shared so."""
     net = write_safetensors(bench.path("net.safetensors"), dncnn(depth=3))
-    np.save(bench.path("five.npy"), to_integers(picture(5, 60), np.uint8))
+    np.save(bench.path("five.npy"), to_integers(picture(5, 12), np.uint8))
     words = ("denoise", bench.path("five.npy"), bench.path("five-out.npy"), "--model", net, "--threads", "1")
     bench.check(bench.run(*words[:2], bench.path("five-one.npy"), *words[3:], "--quiet").status == 0, "five rows, one rank")
     status, out, err = launcher.run(7, program, *words)
     same = status == 0 and bench.path("five-out.npy").read_bytes() == bench.path("five-one.npy").read_bytes()
-    bench.check(same and len(said(err)) == 1 and "nothing to do" in said(err)[0], f"7 ranks, 5 rows: {status} {err[:500]}")
+    bench.check(same and len(said(err)) == 1 and "nothing to do" in said(err)[0], f"7 ranks, 5 rows of 12 pixels: {status} {err[:500]}")
     np.save(bench.path("cube.npy"), np.random.default_rng(1).integers(0, 255, (4, 30, 8), np.uint8))
     status, out, err = launcher.run(7, program, "detect", bench.path("cube.npy"), bench.path("scores.npy"), "--threads", "1")
     bench.check(status == 0 and len([line for line in said(err) if "nothing to do" in line]) == 1 and bench.path("scores.npy").exists(), f"7 ranks, a cube of 4 rows: {status} {err[:500]}")

@@ -9,90 +9,21 @@ import time
 
 import numpy as np
 
+from rank_job import Job, entry, make_inputs
 from rank_launcher import open_bench, ranks_of, said
-from support import dncnn, drunet, leftovers, picture, to_integers, unet, write_png, write_safetensors
-
-SHARED = ("seconds", "rank", "strips", "rows_of_tiles", "idle_ranks")  # what may depend on the ranks
-SMALL = (32, 32, 32, 64)
-
-
-def entry(record):
-    return {k: v for k, v in record["denoise"]["files"][0].items() if k not in SHARED}
-
-
-class Job:
-    """A job that one rank has done, to be done again by several."""
-
-    def __init__(self, bench, launcher, program, source, target, *words):
-        self.bench, self.launcher, self.program, self.target = bench, launcher, program, target
-        self.words = (bench.path(source), *words, "--threads", "1", "--json", bench.path("record.json"))
-        self.name = f"{source} {target} {' '.join(str(w) for w in words)}"
-        folder = bench.path("one")
-        folder.mkdir(exist_ok=True)
-        alone = bench.run("denoise", self.words[0], folder / target, *self.words[1:])
-        bench.check(alone.status == 0, f"one rank: {self.name}: {alone}")
-        self.record, self.result = self.read(), (folder / target).read_bytes()
-        self.notes = [line.replace("one/", "") for line in said(alone.err)]
-
-    def read(self):
-        return json.loads(self.bench.path("record.json").read_text())
-
-    def check(self, ranks, kind="strips"):
-        """The record of `ranks` ranks."""
-        bench, output = self.bench, self.bench.path(self.target)
-        output.unlink(missing_ok=True)
-        status, out, err = self.launcher.run(ranks, self.program, "denoise", self.words[0], output, *self.words[1:])
-        if not bench.check(status == 0, f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
-            return None
-        record = self.read()
-        file = record["denoise"]["files"][0]
-        parts = file.get(kind, [])
-        rows = [part["first_row"] for part in parts] + [file["height"]]
-        bench.check(output.read_bytes() == self.result, f"{ranks} ranks: {self.name}: the same bytes")
-        bench.check(entry(record) == entry(self.record) and record.get("quality") == self.record.get("quality"),
-                    f"{ranks} ranks: {self.name}: the same record: {entry(record)} {entry(self.record)}")
-        bench.check(len(parts) + file["idle_ranks"] == ranks == record["ranks"] and rows[0] == 0 and sorted(set(rows)) == rows
-                    and all(b - a == part["rows"] for a, b, part in zip(rows, rows[1:], parts)), f"{ranks} ranks: {self.name}: parts {parts}")
-        bench.check(all(0 < part["measured_bytes"] <= part["planned_bytes"] for part in parts), f"{ranks} ranks: {self.name}: planned bytes of each: {parts}")
-        bench.check(record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"{ranks} ranks: {self.name}: counted as planned")
-        notes = [line.replace(str(bench.folder) + "/", "") for line in said(err) if "nothing to do" not in line]
-        mine = [line.replace(str(bench.folder) + "/", "") for line in self.notes]
-        bench.check(notes == mine, f"{ranks} ranks: {self.name}: the same notes: {notes} {mine}")
-        bench.check(not leftovers(bench.folder), f"{ranks} ranks: {self.name}: no temporary files")
-        return record
-
-
-def make_inputs(bench):
-    rng = np.random.default_rng(7)
-    clean = picture(207, 90)
-    noisy = clean + rng.normal(0, 0.05, clean.shape)
-    holes = (noisy[..., 0] * 4000).astype(np.float32)
-    holes[40:150, 20:60] = holes[::7, ::5] = holes[:, 80] = np.nan
-    ramp = np.linspace(0.02, 0.9, 96)[None] * np.ones((207, 1)) * (0.7 + 0.3 * np.linspace(0, 1, 207)[:, None])
-    arrays = {"u8": to_integers(noisy, np.uint8), "f32": (noisy * 4000 + 100).astype(np.float32), "holes": holes, "clean": to_integers(clean, np.uint8),
-              "exposures": np.stack([noisy[..., 0] * s for s in (1, 0.01, 10, 1, 0.1)]).astype(np.float32), "bands": np.repeat(noisy, 6, 2).astype(np.float32),
-              "volume": np.stack([noisy[..., 0] * s for s in (1, 0.8, 0.6, 0.5, 0.4)]).astype(np.float32), "planes": to_integers(noisy, np.uint8).transpose(2, 0, 1),
-              "levels": (0.02 + 0.1 * clean[..., 1]).astype(np.float32), "photons": np.float32(rng.poisson(ramp * 100) / 100),
-              "low": to_integers(noisy[:50], np.uint8), "odd": to_integers(noisy[:131, :67], np.uint8)}
-    for name, array in arrays.items():
-        np.save(bench.path(f"{name}.npy"), array)
-    alpha = np.linspace(0, 1, clean[..., :1].size).reshape(clean.shape[:2] + (1,))
-    write_png(bench.path("alpha.png"), to_integers(np.concatenate([noisy, alpha], 2), np.uint8))
-    for name, weights in (("drunet", drunet(widths=SMALL)), ("unet", unet(widths=SMALL)), ("dncnn", dncnn(depth=4))):
-        write_safetensors(bench.path(f"{name}.safetensors"), weights)
-    write_safetensors(bench.path("gray.safetensors"), drunet(channels=1, widths=SMALL))
-
+from support import leftovers, picture, to_integers, write_png
 
 def check_models(job, bench):
-    """Every network with any number of ranks, heights that end inside of a step, and fewer strips than ranks."""
+    """Every network with any number of ranks, heights that end inside of a step, and fewer strips or blocks than ranks."""
     for model in ("dncnn", "unet", "drunet"):
-        for source, counts in (("u8.npy", (2, 4, 7)), ("odd.npy", (3,)), ("low.npy", (6,))):
+        for source, counts in (("u8.npy", (2, 3, 4, 6, 7)), ("odd.npy", (3,)), ("low.npy", (7,))):
             one = job(source, "out.npy", "--model", bench.path(f"{model}.safetensors"))
             for ranks in counts:
-                record = one.check(ranks)
+                record = one.check(ranks, None)
                 if source == "low.npy" and model == "drunet" and record:
                     file = record["denoise"]["files"][0]
-                    bench.check(file["idle_ranks"] == 4 and "the other 4 have nothing to do" in record["plan"]["reason"], f"idle ranks: {file} {record['plan']}")
+                    bench.check(file["idle_ranks"] == 1 and len(file["blocks"]) == 6 and "the other 1 have nothing to do" in record["plan"]["reason"],
+                                f"idle ranks: {file} {record['plan']}")
 
 
 def check_features(job, bench):
@@ -108,7 +39,7 @@ def check_features(job, bench):
             ("u8.npy", "out.npy", (*colour, "--sigma", bench.path("levels.npy"), "--strength", "0.7"), 3)):
         one = job(source, target, *words)
         bench.check(source != "photons.npy" or entry(one.record)["levels"] == "by brightness", f"{source}: levels {entry(one.record)}")
-        one.check(ranks)
+        one.check(ranks, "strips", (ranks, 1))
 
 
 def check_tiles(job, bench):
@@ -161,7 +92,7 @@ def check_refusals(bench, launcher, program):
             (1, "broken.png", ("denoise", broken, out, "--model", bench.path("drunet.safetensors"), "--sigma", "0.1")),
             (1, "is too little", ("denoise", image, out, "--model", bench.path("drunet.safetensors"), "--memory", "6M")),
             (2, "--tile", ("denoise", image, out, "--tile", "-3"))):
-        status, printed, err = launcher.run(3, "sh", script, *words, "--quiet", env={"ONE": str(other), "OTHERS": str(models)})
+        status, printed, err = launcher.run(3, "sh", script, *words, "--quiet", env={"ONE": str(other), "OTHERS": str(models), "TESSERA_GRID": "3x1"})
         lines = said(err)
         bench.check(status == expected and printed == "" and len(lines) == 1 and says in lines[0], f"{says}: {status} {printed} {err[:500]}")
         bench.check(not out.exists() and not any(other.iterdir()) and not leftovers(bench.folder) and not (models / "x.npy").exists(), f"{says}: writes nothing")
@@ -188,19 +119,19 @@ def check_trace(bench, launcher, program):
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting, whatever it does; a lost rank ends the job."""
     np.save(bench.path("long.npy"), to_integers(picture(1100, 400), np.uint8))
-    for how, words in ((signal.SIGINT, ()), (signal.SIGINT, ("--tile", "128")), (signal.SIGKILL, ())):
+    for how, words, grid in ((signal.SIGINT, (), "3x1"), (signal.SIGINT, (), "1x3"), (signal.SIGINT, ("--tile", "128"), "3x1"), (signal.SIGKILL, (), "3x1"), (signal.SIGKILL, (), "1x3")):
         output = bench.path("stopped.npy")
-        process = launcher.start(3, program, "denoise", bench.path("long.npy"), output, "--sigma", "0.1", "--threads", "1", "--quiet", *words)
+        process = launcher.start(3, program, "denoise", bench.path("long.npy"), output, "--sigma", "0.1", "--threads", "1", "--quiet", *words, env={"TESSERA_GRID": grid})
         deadline, pids = time.monotonic() + 30, {}
         while (len(pids) < 3 or not leftovers(bench.folder)) and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
             pids = ranks_of(process.pid)
         time.sleep(0.3)
-        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words}: the job runs")
+        bench.check(len(pids) == 3 and process.poll() is None, f"{how.name} {words} {grid}: the job runs")
         if process.poll() is None:
             os.kill(pids[2], how)
         status, out, err = launcher.end(process, 60)
-        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words}: {status} {err[:500]}")
+        bench.check(status not in (0, None) and ("stopped" in err if how == signal.SIGINT else "rank 2" in err), f"{how.name} {words} {grid}: {status} {err[:500]}")
         bench.check(not output.exists(), f"{how.name}: no half-written output")
         if how == signal.SIGINT:
             bench.check(not leftovers(bench.folder), f"{how.name} {words}: no temporary file")

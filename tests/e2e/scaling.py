@@ -112,6 +112,10 @@ def check_plan(bench):
     there = json.loads(record.read_text())["plan"]["elsewhere"]
     bench.check(there["ranks"] == there["busy_ranks"] == 4 and there["rows"] == 128 and there["simulated"] and there["fits"] and
                 1 < there["speedup"] <= 4 and abs(there["denoiser_seconds"] + there["communication_seconds"] - there["seconds"]) < 1e-12, f"its figures: {there}")
+    np.save(bench.path("thin.npy"), np.zeros((16, 2048, 3), np.float32))
+    result = bench.run("plan", "denoise", bench.path("thin.npy"), *words[1:], "--ranks", 4, "--machine", V100, "--json", record)
+    there = json.loads(record.read_text())["plan"]["elsewhere"]
+    bench.check(there["busy_ranks"] == 4 and there["rows"] * there["columns"] * 4 >= 16 * 2048 and there["blocks_across"] > 1, f"blocks, where strips would be too thin: {there}")
     bench.check_refused(bench.run("denoise", *words, "--ranks", 4, "--machine", V100), 2, "--machine", "plan")
     bench.check_refused(bench.run("plan", "denoise", *words, "--ranks", 4), 2, "--ranks", "--machine")
     bench.check_refused(bench.run("plan", "denoise", *words, "--ranks", 4, "--machine", MACHINES / "h100.json"), 1, "h100.json", "network")

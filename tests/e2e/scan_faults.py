@@ -3,6 +3,8 @@ that were lost, and volumes of a few slices."""
 import json
 import sys
 
+import scan_scene
+from scan_scene import orbit, solid, views
 from support import Bench, np
 
 bench = Bench(sys.argv[1])
@@ -19,48 +21,8 @@ def save(name, array):
     return name
 
 
-def image(disks=DISKS):
-    at = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
-    total = sum(value * ((at[None] - x) ** 2 + (at[:, None] - y) ** 2 <= r ** 2) for value, x, y, r in disks)
-    return total.reshape(SIZE, 4, SIZE, 4).mean((1, 3))
-
-
 def sinogram(angles=EVEN, columns=SIZE, centre=(SIZE - 1) / 2, disks=DISKS):
-    """Line integrals, averaged over a column."""
-    at = (np.arange(columns * 4) + 0.5) / 4 - 0.5 - centre
-    turn = np.deg2rad(angles)[:, None]
-    total = sum(value * 2 * np.sqrt(np.maximum(r ** 2 - (at[None] - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for value, x, y, r in disks)
-    return total.reshape(len(angles), columns, 4).mean(2)
-
-
-def solid(balls):
-    z, y, x = np.meshgrid(*[(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in SIDES], indexing="ij")
-    total = sum(value * ((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2 <= r * r) for value, a, b, c, r in balls)
-    return total.reshape(SIDES[0], 3, SIDES[1], 3, SIDES[2], 3).mean((1, 3, 5))
-
-
-def orbit(degrees, shift=0):
-    """Cone-beam vectors on a circle; `shift` moves the detector along its rows, in pixels."""
-    turns = np.deg2rad(np.asarray(degrees, float))
-    zero, pitch = 0 * turns, 1.3
-    u = pitch * np.stack([np.cos(turns), np.sin(turns), zero], 1)
-    source, middle = (r * np.stack([np.sin(turns), -np.cos(turns), zero], 1) for r in (60, -30))
-    return np.concatenate([source, middle + shift * u, u, np.tile([0, 0, pitch], (len(turns), 1))], 1)
-
-
-def views(vectors, rows, columns, balls):
-    out = []
-    right, down = [(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in (columns, rows)]
-    for source, middle, u, v in vectors.reshape(-1, 4, 3):
-        along = middle + right[None, :, None] * u + down[:, None, None] * v - source
-        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
-        total = 0
-        for value, *ball, r in balls:
-            to = np.array(ball) - source
-            near = (to * along).sum(-1)
-            total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum() - near ** 2), 0))
-        out.append(total.reshape(rows, 3, columns, 3).mean((1, 3)))
-    return np.array(out)
+    return scan_scene.sinogram(angles, columns, disks, centre)
 
 
 def solve(entries, truth, *args):
@@ -76,7 +38,7 @@ def solve(entries, truth, *args):
 
 # --- the range of views that are not spread evenly ------------------------------------------------------------------
 
-truth = image()
+truth = scan_scene.image(SIZE, DISKS)
 flat = {"operator": "radon", "angles": "angles.npy", "size": SIZE, "measurement": "y.npy"}
 for what, angles, columns, centre in (("even", EVEN, SIZE, 31.5), ("some angles finely", np.r_[np.arange(0, 180, 6.0), np.arange(80, 100, 0.25)], SIZE, 31.5),
                                       ("100 views at 0 first", np.r_[np.zeros(100), EVEN], SIZE, 31.5), ("half acquisition", np.arange(180) * 2.0, 36, 6)):
@@ -87,7 +49,7 @@ for what, angles, columns, centre in (("even", EVEN, SIZE, 31.5), ("some angles 
     bench.check(own and own["range"][1] > truth.max() and found > given - 1 and "cut off" not in said,
                 f"{what}: range {own.get('range')}, largest value {truth.max():.2f}, {found:.2f} dB, with a range {given:.2f} dB, {said!r}")
 
-dense = solid(DENSE)
+dense = solid(SIDES, DENSE)
 cone = {"operator": "cone", "vectors": "vectors.npy", "volume": list(SIDES), "measurement": "y.npy"}
 for what, vectors, columns in (("40 views at 0 first", orbit(np.r_[np.zeros(40), np.arange(0, 360, 12)]), 44), ("half fan", orbit(np.arange(0, 360, 6), 11), 30)):
     save("vectors.npy", vectors)
@@ -140,7 +102,7 @@ for lost, value in (([40], 0), ([40, 41, 42, 43, 44], 0), ([0], 20000), ([89], 2
                 f"{len(lost)} lost with {value}: {own.get('lost_views')}, {found:.2f} of {right:.2f} dB, {said!r}")
 bench.check("size" not in said and "wider" not in said, f"a lost view is not taken for matter outside: {said!r}")
 
-thin = solid(BALLS)
+thin = solid(SIDES, BALLS)
 vectors = orbit(np.arange(0, 360, 6))
 save("vectors.npy", vectors)
 clean = views(vectors, 34, 44, BALLS)

@@ -3,6 +3,7 @@ volume. What is not lost, but looks like it, stays."""
 import json
 import sys
 
+import scan_scene
 from support import Bench, np
 
 bench = Bench(sys.argv[1])
@@ -20,47 +21,16 @@ def save(name, array):
     return name
 
 
-def image():
-    at = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
-    total = sum(value * ((at[None] - x) ** 2 + (at[:, None] - y) ** 2 <= r ** 2) for value, x, y, r in DISKS)
-    return total.reshape(SIZE, 4, SIZE, 4).mean((1, 3))
-
-
 def sinogram(angles=TURN, disks=DISKS):
-    """Line integrals, averaged over a column."""
-    at = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
-    turn = np.deg2rad(angles)[:, None]
-    total = sum(value * 2 * np.sqrt(np.maximum(r ** 2 - (at[None] - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for value, x, y, r in disks)
-    return total.reshape(len(angles), SIZE, 4).mean(2)
-
-
-def solid():
-    z, y, x = np.meshgrid(*[(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in SIDES], indexing="ij")
-    total = sum(value * ((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2 <= r * r) for value, a, b, c, r in BALLS)
-    return total.reshape(SIDES[0], 3, SIDES[1], 3, SIDES[2], 3).mean((1, 3, 5))
+    return scan_scene.sinogram(angles, SIZE, disks)
 
 
 def orbit(count):
-    turns = np.arange(count) * 2 * np.pi / count
-    zero, pitch = 0 * turns, 1.3
-    u = pitch * np.stack([np.cos(turns), np.sin(turns), zero], 1)
-    source, middle = (r * np.stack([np.sin(turns), -np.cos(turns), zero], 1) for r in (60, -30))
-    return np.concatenate([source, middle, u, np.tile([0, 0, pitch], (count, 1))], 1)
+    return scan_scene.orbit(np.arange(count) * 360 / count)
 
 
 def views(vectors, balls=BALLS):
-    out = []
-    right, down = [(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in (COLUMNS, ROWS)]
-    for source, middle, u, v in vectors.reshape(-1, 4, 3):
-        along = middle + right[None, :, None] * u + down[:, None, None] * v - source
-        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
-        total = 0
-        for value, *ball, r in balls:
-            to = np.array(ball) - source
-            near = (to * along).sum(-1)
-            total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum() - near ** 2), 0))
-        out.append(total.reshape(ROWS, 3, COLUMNS, 3).mean((1, 3)))
-    return np.array(out)
+    return scan_scene.views(vectors, ROWS, COLUMNS, balls)
 
 
 def solve(entries, truth):
@@ -83,7 +53,7 @@ def plan(entries):
 
 # --- many views one after the other -----------------------------------------------------------------------------------
 
-truth, clean = image(), sinogram()
+truth, clean = scan_scene.image(SIZE, DISKS), sinogram()
 noisy = clean + 0.01 * random.normal(size=clean.shape)
 flat = {"operator": "radon", "angles": list(TURN), "measurement": "y.npy"}
 counts = {**flat, "flat": 20100, "dark": 100}
@@ -119,7 +89,7 @@ for step, radius in ((1.5, 4), (0.5, 4), (0.5, 9)):
 
 # --- whole rows of the detector ---------------------------------------------------------------------------------------
 
-thin, vectors = solid(), orbit(60)
+thin, vectors = scan_scene.solid(SIDES, BALLS), orbit(60)
 save("vectors.npy", vectors)
 cone = {"operator": "cone", "vectors": "vectors.npy", "volume": list(SIDES), "measurement": "y.npy"}
 perfect = views(vectors)

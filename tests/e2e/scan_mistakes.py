@@ -3,6 +3,7 @@ taken as line integrals. Scans without a mistake get no such note. Plans say it,
 import json
 import sys
 
+import scan_scene
 from support import Bench, np
 
 bench = Bench(sys.argv[1])
@@ -20,33 +21,15 @@ def save(name, array):
 
 
 def sinogram(angles, centre=31.5, columns=64, disks=DISKS, noise=0.005):
-    at = (np.arange(columns * 4) + 0.5) / 4 - 0.5 - centre
-    turn = np.deg2rad(angles)[:, None]
-    total = sum(value * 2 * np.sqrt(np.maximum(r ** 2 - (at[None] - x * np.cos(turn) + y * np.sin(turn)) ** 2, 0)) for value, x, y, r in disks)
-    return total.reshape(len(angles), columns, 4).mean(2) + noise * random.normal(size=(len(angles), columns))
+    return scan_scene.sinogram(angles, columns, disks, centre) + noise * random.normal(size=(len(angles), columns))
 
 
 def orbit(count, shift=0, arc=360):
-    turns = np.deg2rad(np.arange(count) * arc / count)
-    zero, pitch = 0 * turns, 1.3
-    u = pitch * np.stack([np.cos(turns), np.sin(turns), zero], 1)
-    source, middle = (r * np.stack([np.sin(turns), -np.cos(turns), zero], 1) for r in (60, -30))
-    return np.concatenate([source, middle + shift * u, u, np.tile([0, 0, pitch], (count, 1))], 1)
+    return scan_scene.orbit(np.arange(count) * arc / count, shift)
 
 
 def views(vectors, balls, rows=32, columns=48):
-    out = []
-    right, down = [(np.arange(2 * side) + 0.5) / 2 - side / 2 for side in (columns, rows)]
-    for source, middle, u, v in vectors.reshape(-1, 4, 3):
-        along = middle + right[None, :, None] * u + down[:, None, None] * v - source
-        along = along / np.linalg.norm(along, axis=-1, keepdims=True)
-        total = 0
-        for value, *ball, r in balls:
-            to = np.array(ball) - source
-            near = (to * along).sum(-1)
-            total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum() - near ** 2), 0))
-        out.append(total.reshape(rows, 2, columns, 2).mean((1, 3)))
-    return np.array(out) + 0.005 * random.normal(size=(len(vectors), rows, columns))
+    return scan_scene.views(vectors, rows, columns, balls) + 0.005 * random.normal(size=(len(vectors), rows, columns))
 
 
 def said(command="plan", **entries):

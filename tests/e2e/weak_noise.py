@@ -77,7 +77,7 @@ noisy = np.float32(truth + 1 / 255 * random.standard_normal(truth.shape))
 named = denoise(noisy, "--range", "0,1", "--model", "drunet-gray-small")[0]
 own, record, words = denoise(noisy, "--range", "0,1")
 gains = [psnr(x, truth) - psnr(noisy, truth) for x in (named, own)]
-bench.check(gains[0] < -0.7 and gains[1] > -0.45, f"small print: the network alone {gains[0]:.2f} dB, held back {gains[1]:.2f} dB")
+bench.check(gains[0] < -0.5 and gains[1] > -0.45, f"small print: the network alone {gains[0]:.2f} dB, held back {gains[1]:.2f} dB")
 bench.check(record.get("held_back", 0) > 0.3 and "blended in" in words, "small print: held back, and said so")
 truth = smooth()
 noisy = np.float32(truth + 3 / 255 * random.standard_normal(truth.shape))

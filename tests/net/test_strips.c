@@ -9,8 +9,9 @@
 #include "check.h"
 #include "counter.h"
 #include "net/plan.h"
+#include "strip_net.h"
 
-enum { STRIPS = 3, COLOURS = 3, WIDE = 32, SIDE = 12 };
+enum { STRIPS = 3, COLOURS = STRIP_COLOURS, WIDE = 32, SIDE = 12 };
 
 /* What the strips of one image share. */
 typedef struct image_strips {
@@ -39,29 +40,7 @@ static tess_device *open_device(void)
     return device;
 }
 
-/* Convolutions at two scales, a residual, a skip that is added and one that is concatenated: all kinds of edges. */
-static tess_net *make_net(void)
-{
-    tess_net *net = tess_net_create();
-    const tess_conv_settings head = {"head", WIDE, TESS_WINDOW_2D(3, 1, 1)},
-                             down = {"down", 2 * WIDE, TESS_WINDOW_2D(2, 2, 0)},
-                             body = {"body", 2 * WIDE, TESS_WINDOW_2D(3, 1, 1)},
-                             up = {"up", WIDE, TESS_WINDOW_2D(2, 2, 0)},
-                             mix = {"mix", WIDE, TESS_WINDOW_2D(5, 1, 2)},
-                             tail = {"tail", COLOURS, TESS_WINDOW_2D(3, 1, 1)};
-    const tess_value in = tess_net_input(net, COLOURS);
-    const tess_value x = tess_net_activate(net, tess_net_conv(net, in, head), TESS_RELU);
-    tess_value y = tess_net_conv(net, x, down);
-    y = tess_net_add(
-        net, tess_net_conv(net, tess_net_activate(net, tess_net_conv(net, y, body), TESS_RELU), body), y);
-    y = tess_net_add(net, tess_net_conv_transpose(net, y, up), x);
-    y = tess_net_conv(net, y, mix);
-    y = tess_net_concat(net, y, tess_net_conv(net, x, mix));
-    CHECK(tess_net_finish(net, tess_net_conv(net, y, tail), &error) == TESS_OK);
-    return net;
-}
-
-/* The same in three dimensions: kernels of five slices as well, and one of a single slice, which needs none of others. */
+/* The network of strip_net.h in three dimensions: kernels of five slices as well, and one of a single slice, which needs none of others. */
 static tess_net *make_volume_net(void)
 {
     tess_net *net = tess_net_create();
@@ -237,7 +216,7 @@ static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
 
 int main(void)
 {
-    test_net(make_net(), 40, false, 12);
+    test_net(make_strip_net(), 40, false, 12);
     test_net(make_volume_net(), SIDE, true, 6);
     return check_end();
 }

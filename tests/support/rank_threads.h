@@ -11,13 +11,13 @@
 #include "dist/ops.h"
 #include "dist/share.h"
 
-enum { MOST_RANK_THREADS = 8 };
+enum { MOST_RANK_THREADS = 9, MOST_RANK_TRANSFERS = 64 };
 
 /* Of all ranks. */
 static struct {
     pthread_barrier_t meet;
     int size;
-    const tess_dist_transfer *list[MOST_RANK_THREADS];
+    tess_dist_transfer list[MOST_RANK_THREADS][MOST_RANK_TRANSFERS];
     int count[MOST_RANK_THREADS];
     const void *mine[MOST_RANK_THREADS];
 } rank_threads;
@@ -33,7 +33,9 @@ static inline tess_status rank_begin(tess_dist_requests *requests, const tess_di
                                      tess_error *error)
 {
     (void)requests, (void)error;
-    rank_threads.list[rank_of_thread] = list;
+    if (count > MOST_RANK_TRANSFERS)
+        exit(1);
+    memcpy(rank_threads.list[rank_of_thread], list, (size_t)count * sizeof *list);
     rank_threads.count[rank_of_thread] = count;
     return TESS_OK;
 }

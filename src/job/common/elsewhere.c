@@ -90,6 +90,10 @@ tess_json *tess_elsewhere_record(const tess_elsewhere *e)
     tess_json_set_int(&record, "ranks", e->point.ranks);
     tess_json_set_int(&record, "busy_ranks", e->point.used);
     tess_json_set_int(&record, e->point.slabs ? "slices" : "rows", e->point.rows);
+    if (e->point.across) {
+        tess_json_set_int(&record, "columns", e->point.columns);
+        tess_json_set_int(&record, "blocks_across", e->point.across);
+    }
     tess_json_set_string(&record, "precision", e->precision);
     tess_json_set_double(&record, "seconds", e->times * e->point.seconds);
     tess_json_set_double(&record, "denoiser_seconds", e->times * e->point.denoiser);

@@ -52,8 +52,10 @@ static float get(const tess_tensor *t, const void *data, int64_t at)
  * same. */
 static void add_noise(const tess_pixels *p, int64_t y, int64_t x, int64_t count, float *values, float *draws)
 {
-    const int64_t colours = p->colours, step = p->image.channels;
-    tess_rng_normal(p->noise, ((p->first_row + y) * p->image.width + x) * colours, count * colours, draws);
+    const int64_t colours = p->colours, step = p->image.channels,
+                  width = p->file_width ? p->file_width : p->image.width;
+    tess_rng_normal(p->noise, ((p->first_row + y) * width + p->first_column + x) * colours, count * colours,
+                    draws);
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < colours; c++)
             values[i * step + c] += p->add_noise * draws[i * colours + c];

@@ -21,7 +21,8 @@ typedef struct tess_pixels {
     /* the image's last channel holds the noise level of each pixel; it is copied like alpha */
     bool sigma_channel;
     float add_noise;
-    int64_t first_row; /* of the file, if the image is a part of it; noise depends on the row in the file */
+    int64_t first_row; /* of the file, if the image is a part of it; noise depends on the place in the file */
+    int64_t first_column, file_width; /* the same; file_width 0: the image has whole rows */
     tess_rng_key noise;
     tess_pool *pool;
     float *scratch; /* 2 rows per thread; see tess_pixels_scratch */

@@ -19,7 +19,7 @@ tess_status tess_prior_open(tess_prior *p, tess_error *error)
                                             .keep = (int)tess_min_i64(tess_cut_shapes(&cut), MOST_SHAPES)};
     tess_dist *dist = p->engine->dist;
     if (tess_prior_in_strips(p))
-        TESS_TRY(tess_neighbours_open(&p->neighbours, dist, dist->rank - 1, dist->rank + 1, error));
+        TESS_TRY(tess_neighbours_open(&p->neighbours, dist, 1, error));
     TESS_TRY(tess_windows_create(&settings, &p->windows, error));
     TESS_TRY(tess_windows_alloc(p->windows, p->choice.arena_bytes, p->choice.workspace_bytes, error));
     return tess_windows_prepare(p->windows, &net, &cut, error);

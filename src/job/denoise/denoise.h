@@ -11,6 +11,7 @@
 #include "job/common/pixels.h"
 #include "job/common/voice.h"
 #include "plan/cut.h"
+#include "plan/ranks/blocks.h"
 #include "tensor/noise.h"
 #include "tensor/samples.h"
 #include "window/queue.h"
@@ -119,15 +120,16 @@ typedef struct tess_denoise_order {
     int64_t index;
 } tess_denoise_order;
 
-/* How ranks share one image: rank i has strip i, and exchanges rows with its neighbours inside the network. If that does
- * not fit, rank i has rows of the tiles into which one rank would cut the image. All zero: they share files. */
+/* How ranks share one image: rank i has strip i, or block i of a grid, and exchanges rows, and columns, with its neighbours inside
+ * the network. If that does not fit, rank i has rows of the tiles into which one rank would cut the image. All zero: they share
+ * files. */
 typedef struct tess_denoise_strips {
-    int64_t count; /* of strips; further ranks have nothing to do */
-    bool in_place; /* each rank writes its rows into the output; else rank 0 gets and writes all rows */
-    bool tiles;    /* rows of tiles; then the next three are 0 */
-    int64_t step;  /* strips begin at multiples of it, in rows */
-    int64_t each, longer; /* steps of a strip, and how many of the first strips have one more */
-    int64_t most;         /* rows of the largest strip */
+    int64_t count; /* of strips or blocks; further ranks have nothing to do */
+    bool
+        in_place; /* rows are written by the rank that has them, the first one of each row of blocks; else by rank 0 */
+    bool tiles;                 /* rows of tiles; then there are no blocks */
+    tess_blocks blocks;         /* strips are a single column of them */
+    int64_t most, most_columns; /* of the largest strip or block; columns: 0 unless there are blocks */
 } tess_denoise_strips;
 /* The bytes of one rank. */
 typedef struct tess_denoise_rank {
@@ -330,14 +332,11 @@ tess_status tess_denoise_share_plan(tess_denoise_job *job, tess_status mine,
 /* Sets the job's figures to the most of all ranks; with one rank, to its own. */
 tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 
-/* ranks/strips.c: a job of one image, shared by ranks in strips of rows. Collective. */
+/* ranks/strips.c: a job of one image, shared by ranks in strips of rows or in blocks. Collective. */
 bool tess_denoise_in_strips(const tess_denoise_job *job);
 /* Each rank plans its own strip within `limit`; the job's plan has the most of all ranks. */
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit,
                                      tess_error *error) TESS_MUST_CHECK;
-/* The first row of strip `index`; that of strip `count` is the image's height. The first row of its tiles. */
-int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index);
-int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index);
 tess_status tess_denoise_run_strips(tess_denoise_job *job, tess_error *error) TESS_MUST_CHECK;
 
 /* Starts giving out files: in their order, or with several ranks the largest first, so that no rank is left with a large

@@ -7,6 +7,7 @@
 #include "job/common/choice.h"
 #include "job/common/record.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/ranks/strips.h"
 
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 {
@@ -171,22 +172,27 @@ static void add_settings(tess_json **denoise, const tess_denoise_job *job)
         tess_json_set_bool(denoise, "dither", true);
 }
 
-/* Which rows each rank has, and its memory. */
+/* Which rows each rank has, of blocks also which columns, and its memory. */
 static void add_strips(tess_json **entry, const tess_denoise_job *job, bool ran)
 {
+    const bool blocks = tess_denoise_in_blocks(job);
     tess_json *ranks = tess_json_array();
     for (int64_t i = 0; i < job->strips.count; i++) {
-        const int64_t first = tess_denoise_strip_row(job, i);
+        const tess_blocks_part part = tess_denoise_part_of(job, i);
         tess_json *one = tess_json_object();
         tess_json_set_int(&one, "rank", i);
-        tess_json_set_int(&one, "first_row", first);
-        tess_json_set_int(&one, "rows", tess_denoise_strip_row(job, i + 1) - first);
+        tess_json_set_int(&one, "first_row", part.row);
+        tess_json_set_int(&one, "rows", part.rows);
+        if (blocks) {
+            tess_json_set_int(&one, "first_column", part.column);
+            tess_json_set_int(&one, "columns", part.columns);
+        }
         tess_json_set_int(&one, "planned_bytes", (int64_t)job->ranks[i].planned);
         if (ran)
             tess_json_set_int(&one, "measured_bytes", (int64_t)job->ranks[i].measured);
         tess_json_append(&ranks, one);
     }
-    tess_json_set(entry, job->strips.tiles ? "rows_of_tiles" : "strips", ranks);
+    tess_json_set(entry, job->strips.tiles ? "rows_of_tiles" : blocks ? "blocks" : "strips", ranks);
     tess_json_set_int(entry, "idle_ranks", job->engine.dist->size - job->strips.count);
 }
 

@@ -61,7 +61,7 @@ static tess_status divide_rows(tess_share *share, const tess_problem *p, const t
         return tess_fail(
             error, TESS_UNSUPPORTED,
             "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
-            "of them or more; start at most %lld",
+            "of them or more, and ranks share no reconstruction in blocks; start at most %lld",
             (long long)size, (long long)height, (long long)step, (long long)many);
     const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
                   more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;

@@ -63,7 +63,7 @@ static tess_status open_strip(strip *s, const tess_strips *strips, tess_error *e
     TESS_TRY(s->device->memory->alloc(s->device, &s->workspace, TESS_MEM_WORKSPACE,
                                       tess_net_plan_workspace_bytes(s->plan), error));
     TESS_TRY(tess_net_plan_prepare(s->plan, error));
-    return tess_neighbours_open(&s->timed.neighbours, dist, rank - 1, rank + 1, error);
+    return tess_neighbours_open(&s->timed.neighbours, dist, 1, error);
 }
 
 static void close_strip(strip *s)

@@ -42,6 +42,15 @@ double tess_links_exchange(const tess_links *links, int ranks, int lower, double
     return links->outside.latency + bytes * outside_byte(links, tess_links_nodes(links, ranks), each);
 }
 
+double tess_links_pair(const tess_links *links, int ranks, int one, int other, double bytes, double crossing)
+{
+    if (one / links->per_node == other / links->per_node)
+        return links->inside.latency + bytes / links->inside.rate;
+    return links->outside.latency +
+           fmax(bytes * outside_byte(links, tess_links_nodes(links, ranks), 1),
+                crossing * outside_byte(links, tess_links_nodes(links, ranks), links->outside.adapters));
+}
+
 double tess_links_all_reduce(const tess_links *links, int ranks, double bytes)
 {
     const int nodes = tess_links_nodes(links, ranks),

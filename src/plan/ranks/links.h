@@ -33,6 +33,9 @@ bool tess_links_crosses(const tess_links *links, int lower);
 
 /* Each rank exchanges `bytes` with both of its neighbours: what ranks `lower` and `lower + 1` take. */
 double tess_links_exchange(const tess_links *links, int ranks, int lower, double bytes);
+/* The same for any two ranks, as those of neighbouring blocks: `crossing` are the bytes that the node that sends more sends to other
+ * nodes at that time, with these. */
+double tess_links_pair(const tess_links *links, int ranks, int one, int other, double bytes, double crossing);
 /* All ranks get the sum of arrays of `bytes`. Inside a node by a ring; between nodes by two trees, each for one half of the
  * array, in which a node is a leaf of one and has two children in the other (Sanders, Speck, Traeff, Parallel Computing 35,
  * 2009), as NCCL does it: a node sends the array once if there are two nodes, else twice. */

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "physics/operator.h"
-#include "plan/ranks/strips.h"
+#include "plan/ranks/blocks.h"
 #include "plan/ranks/timetable.h"
 
 /* What `reconstruct` makes if nothing else is asked for. */
@@ -122,8 +122,8 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     point->bytes += held * float_bytes;
 }
 
-/* Strips that differ in their neighbours or in their rows: first, last, inner ones, and longer ones. */
-enum { MOST_KINDS = 8 };
+/* Parts that differ in their neighbours or in their rows: first, last, inner ones, and longer ones; of blocks, the same in columns. */
+enum { MOST_KINDS = 36 };
 
 typedef struct strip_kinds {
     tess_plan_shape shape[MOST_KINDS];
@@ -136,7 +136,8 @@ static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setu
 {
     for (*index = 0; *index < kinds->count; ++*index) {
         const tess_plan_shape *s = &kinds->shape[*index];
-        if (s->h == shape.h && s->d == shape.d && s->above == shape.above && s->below == shape.below &&
+        if (s->h == shape.h && s->w == shape.w && s->d == shape.d && s->above == shape.above &&
+            s->below == shape.below && s->left == shape.left && s->right == shape.right &&
             s->slices == shape.slices)
             return TESS_OK;
     }
@@ -171,27 +172,30 @@ static tess_status avoid(strip_kinds *kinds, const tess_scale_setup *setup, int 
 }
 
 static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_problem *p,
-                              const tess_strips *strips, strip_kinds *kinds, const tess_timetable **of_rank,
+                              const tess_blocks *blocks, strip_kinds *kinds, const tess_timetable **of_rank,
                               tess_scale_point *point, tess_error *error)
 {
-    const int used = (int)strips->count;
+    const int used = (int)tess_blocks_count(blocks);
     int *index = tess_small_alloc((size_t)used, sizeof *index);
     tess_status status = index ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     for (int r = 0; r < used && status == TESS_OK; r++) {
-        const int64_t rows = tess_strips_rows(strips, r);
+        const tess_blocks_part part = tess_blocks_part_of(blocks, r);
+        const int64_t rows = part.rows;
         const bool alone = p->divide == TESS_DIVIDE_SLICES;
         const tess_plan_shape shape = {
             .n = 1,
             .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
-            .w = tess_round_up(p->width, setup->grid[TESS_WIDTH]),
+            .w = tess_round_up(part.columns, setup->grid[TESS_WIDTH]),
             .d = alone ? 1 : tess_round_up(point->slabs ? rows : p->depth, setup->grid[TESS_DEPTH]),
-            .above = r > 0 && !alone,
-            .below = r + 1 < used && !alone,
+            .above = part.above && !alone,
+            .below = part.below && !alone,
+            .left = part.left,
+            .right = part.right,
             .slices = point->slabs && !alone};
         point->rows = tess_max_i64(point->rows, rows);
         status = timetable_of(kinds, setup, shape, &index[r], error);
     }
-    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs)
+    if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs && !point->across)
         status = avoid(kinds, setup, used, point, error);
     for (int r = 0; r < used && status == TESS_OK; r++) {
         of_rank[r] = &kinds->timetable[index[r]];
@@ -203,7 +207,8 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     return status;
 }
 
-static tess_strips divide(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs)
+static tess_strips divide_rows(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                               bool slabs)
 {
     if (p->divide == TESS_DIVIDE_SLICES)
         return tess_strips_of(1, p->depth, ranks);
@@ -214,22 +219,24 @@ static tess_strips divide(const tess_scale_setup *setup, const tess_scale_proble
 }
 
 static tess_status simulate(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks, bool slabs,
-                            tess_scale_point *point, tess_error *error)
+                            const tess_blocks *blocks, tess_scale_point *point, tess_error *error)
 {
-    slabs = slabs || p->divide != TESS_DIVIDE_ROWS;
-    const tess_strips strips = divide(setup, p, ranks, slabs);
+    const int used = (int)tess_blocks_count(blocks), across = (int)blocks->columns.count;
     strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
-    const tess_timetable **of_rank = tess_small_alloc((size_t)strips.count, sizeof *of_rank);
+    const tess_timetable **of_rank = tess_small_alloc((size_t)used, sizeof *of_rank);
     tess_timetable_time time = {0};
-    *point = (tess_scale_point){
-        .ranks = ranks, .used = (int)strips.count, .slabs = slabs, .avoided = 1, .measured = true};
+    *point = (tess_scale_point){.ranks = ranks, .used = used, .slabs = slabs, .avoided = 1, .measured = true};
+    if (across > 1) {
+        point->across = across;
+        point->columns = tess_blocks_most_columns(blocks);
+    }
     tess_status status = kinds && of_rank
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");
     if (status == TESS_OK)
-        status = run_strips(setup, p, &strips, kinds, of_rank, point, error);
+        status = run_strips(setup, p, blocks, kinds, of_rank, point, error);
     if (status == TESS_OK)
-        status = tess_timetable_run(of_rank, point->used, &setup->links, &time, error);
+        status = tess_timetable_run(of_rank, used, across, &setup->links, &time, error);
     for (int i = 0; kinds && i < kinds->count; i++)
         tess_timetable_clear(&kinds->timetable[i]);
     tess_small_free(kinds);
@@ -245,14 +252,42 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
     return TESS_OK;
 }
 
+static tess_status simulate_strips(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                                   bool slabs, tess_scale_point *point, tess_error *error)
+{
+    slabs = slabs || p->divide != TESS_DIVIDE_ROWS;
+    const tess_blocks blocks = {divide_rows(setup, p, ranks, slabs), tess_strips_of(1, p->width, 1)};
+    return simulate(setup, p, ranks, slabs, &blocks, point, error);
+}
+
+/* The grid that `denoise` would take, if that has blocks. */
+static tess_status simulate_blocks(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
+                                   tess_scale_point *point, tess_error *error)
+{
+    tess_blocks_image image = {.bound = setup->bound, .height = p->height, .width = p->width, .ranks = ranks};
+    tess_blocks blocks;
+    for (int i = 0; i < TESS_SPATIAL; i++)
+        image.grid[i] = setup->grid[i];
+    TESS_TRY(tess_blocks_choose(&image, setup->rates, &setup->links, &blocks, error));
+    if (blocks.columns.count == 1)
+        return TESS_OK;
+    tess_scale_point other;
+    TESS_TRY(simulate(setup, p, ranks, false, &blocks, &other, error));
+    if (other.seconds < point->seconds)
+        *point = other;
+    return TESS_OK;
+}
+
 tess_status tess_scale_ours(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
                             tess_scale_point *point, tess_error *error)
 {
-    TESS_TRY(simulate(setup, p, ranks, false, point, error));
+    TESS_TRY(simulate_strips(setup, p, ranks, false, point, error));
+    if (p->kind == TESS_SCALE_DENOISE && p->depth == 1 && ranks > 1 && setup->avoid <= 1)
+        TESS_TRY(simulate_blocks(setup, p, ranks, point, error));
     if (!setup->slabs || p->depth == 1 || ranks == 1 || p->divide != TESS_DIVIDE_ROWS)
         return TESS_OK;
     tess_scale_point other;
-    TESS_TRY(simulate(setup, p, ranks, true, &other, error));
+    TESS_TRY(simulate_strips(setup, p, ranks, true, &other, error));
     if (other.seconds < point->seconds)
         *point = other;
     return TESS_OK;

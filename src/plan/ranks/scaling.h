@@ -47,9 +47,11 @@ typedef struct tess_scale_setup {
 } tess_scale_setup;
 
 typedef struct tess_scale_point {
-    int ranks, used;                  /* used: ranks that have something to do */
-    int64_t rows;                     /* of the largest strip, or slices */
-    bool slabs;                       /* slices of a volume are divided instead of rows */
+    int ranks, used; /* used: ranks that have something to do */
+    int64_t rows;    /* of the largest strip or block, or slices */
+    int64_t columns,
+        across; /* of the largest block, and of the grid; 0: strips. Only if the denoiser is alone */
+    bool slabs; /* slices of a volume are divided instead of rows */
     double gradient, denoiser, other; /* seconds of computing; other: what every rank repeats */
     double gradient_communication, denoiser_communication;
     double seconds; /* of the iteration */

@@ -20,6 +20,12 @@ tess_strips tess_strips_divide(const tess_bound *bound, int64_t grid, int64_t he
     return divide(tess_round_up(least, tess_bound_alignment(bound)), least, grid, height, ranks);
 }
 
+tess_strips tess_strips_divide_columns(const tess_bound *bound, int64_t grid, int64_t width, int64_t ranks)
+{
+    const int64_t least = tess_bound_least_columns(bound);
+    return divide(tess_round_up(least, tess_bound_alignment(bound)), least, grid, width, ranks);
+}
+
 tess_strips tess_strips_of(int64_t step, int64_t height, int64_t ranks)
 {
     return divide(step, step, step, height, ranks);

@@ -1,5 +1,5 @@
-/* strips.h: how the rows of one image are divided among ranks. Strips begin at multiples of `step`, and the largest is as
- * small as possible. */
+/* strips.h: how the rows of one image are divided among ranks, or its columns. Strips begin at multiples of `step`, and the largest
+ * is as small as possible. */
 #ifndef TESS_PLAN_STRIPS_H
 #define TESS_PLAN_STRIPS_H
 
@@ -14,6 +14,8 @@ typedef struct tess_strips {
 } tess_strips;
 
 tess_strips tess_strips_divide(const tess_bound *bound, int64_t grid, int64_t height, int64_t ranks);
+/* The same for columns. */
+tess_strips tess_strips_divide_columns(const tess_bound *bound, int64_t grid, int64_t width, int64_t ranks);
 /* The same where nothing but `step` matters. */
 tess_strips tess_strips_of(int64_t step, int64_t height, int64_t ranks);
 /* The first row of a strip; of strip `count`: the height. */

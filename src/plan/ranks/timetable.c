@@ -12,17 +12,18 @@ static double bytes_of_row(const tess_tensor *t, bool slice)
            (double)tess_dtype_size(t->dtype);
 }
 
-/* The part of a divided layer is added to the whole: the rows of the parts together are the layer's. */
+/* A layer that is divided has as many positions in its output as it reads of its own: the stride is 1. */
 static void add_part(tess_timetable *s, tess_stage *stage, const tess_op *op, const tess_rates *rates,
-                     bool slices, bool arrived)
+                     const tess_tensor *own, bool arrived)
 {
     const double seconds = tess_rates_op_seconds(rates, op, &s->measured);
-    if (stage->op.outputs == 0)
+    if (stage->op.outputs == 0) {
         stage->op = *op;
-    else if (slices)
-        stage->op.out[0].d += op->out[0].d;
-    else
-        stage->op.out[0].h += op->out[0].h;
+    } else {
+        stage->op.out[0].d = own->d;
+        stage->op.out[0].h = own->h;
+        stage->op.out[0].w = own->w;
+    }
     if (arrived)
         stage->edges += seconds;
     else
@@ -33,22 +34,26 @@ static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_
 {
     tess_stage *stage = NULL;
     int layer = -1;
-    bool arrived = false, slices = false;
+    bool arrived = false;
+    tess_tensor own = {0};
     for (int i = 0; i < tess_net_plan_step_count(plan); i++) {
         const tess_plan_step step = tess_net_plan_step(plan, i);
         if (step.kind == TESS_STEP_EXCHANGE) {
             stage = &s->stages[s->count++];
             layer = step.layer;
             arrived = false;
-            slices = step.slices;
+            own = step.rows;
             stage->rows = step.above > step.below ? step.above : step.below;
             stage->bytes = stage->rows * bytes_of_row(&step.rows, step.slices);
+            const int columns = step.left > step.right ? step.left : step.right;
+            stage->beside = columns * bytes_of_row(&step.rows, step.slices) / (double)own.w * (double)own.h;
+            stage->corner = columns * stage->bytes / (double)own.w;
         } else if (step.kind == TESS_STEP_ARRIVAL) {
             arrived = true;
         } else if (!stage) {
             s->before += tess_rates_op_seconds(rates, step.op, &s->measured);
         } else if (step.layer == layer) {
-            add_part(s, stage, step.op, rates, slices, arrived);
+            add_part(s, stage, step.op, rates, &own, arrived);
         } else {
             stage->after += tess_rates_op_seconds(rates, step.op, &s->measured);
             stage->ends_level = stage->ends_level || step.op->out[0].h != stage->op.out[0].h;
@@ -62,7 +67,8 @@ tess_status tess_timetable_make(const tess_bound *bound, const tess_rates *rates
                                 tess_timetable *s, tess_error *error)
 {
     tess_net_plan *plan = NULL;
-    *s = (tess_timetable){.sides = shape.above + shape.below, .measured = true};
+    *s = (tess_timetable){
+        .sides = shape.above + shape.below, .beside = shape.left + shape.right, .measured = true};
     TESS_TRY(tess_net_plan_create(bound, shape, &plan, error));
     const size_t most = (size_t)tess_net_plan_step_count(plan) + 1;
     s->stages = tess_small_alloc(most, sizeof *s->stages);
@@ -109,38 +115,103 @@ static double ready(const double *begun, int ranks, int rank, const tess_links *
     return at;
 }
 
+/* The ranks of a grid in one of its exchanges. */
+typedef struct grid {
+    int ranks, columns;
+    const tess_links *links;
+    const double *begun;
+    double *crossing; /* for each node: the bytes that it sends to others */
+} grid;
+
+/* The neighbour that lies there; -1: none. */
+static int neighbour(const grid *g, int rank, int down, int across)
+{
+    const int x = rank % g->columns + across, at = rank + down * g->columns + across;
+    return x < 0 || x >= g->columns || at < 0 || at >= g->ranks || (!down && !across) ? -1 : at;
+}
+
+static double bytes_to(const tess_stage *stage, int down, int across)
+{
+    return down && across ? stage->corner : across ? stage->beside : stage->bytes;
+}
+
+static void add_crossing(const grid *g, int rank, const tess_stage *stage)
+{
+    const int per_node = g->links->per_node, node = rank / per_node;
+    for (int i = 0; i < 9; i++) {
+        const int down = i / 3 - 1, across = i % 3 - 1, other = neighbour(g, rank, down, across);
+        if (other >= 0 && other / per_node != node)
+            g->crossing[node] += bytes_to(stage, down, across);
+    }
+}
+
+static double ready_in_grid(const grid *g, int rank, const tess_stage *stage)
+{
+    const int per_node = g->links->per_node;
+    double at = g->begun[rank];
+    for (int i = 0; i < 9; i++) {
+        const int down = i / 3 - 1, across = i % 3 - 1, other = neighbour(g, rank, down, across);
+        if (other < 0)
+            continue;
+        const double most = fmax(g->crossing[rank / per_node], g->crossing[other / per_node]);
+        at = fmax(at,
+                  fmax(g->begun[rank], g->begun[other]) +
+                      tess_links_pair(g->links, g->ranks, rank, other, bytes_to(stage, down, across), most));
+    }
+    return at;
+}
+
 static double end_of_stage(const tess_stage *stage, double begun, double there)
 {
     return stage->after + (stage->inner > 0 ? fmax(begun + stage->inner, there) + stage->edges
                                             : fmax(begun, there) + stage->whole);
 }
 
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, const tess_links *links,
-                               tess_timetable_time *time, tess_error *error)
+static void run_stage(const tess_timetable *const *of_rank, int k, grid *g, double *now, double *begun)
 {
-    double *now = tess_small_alloc(2 * (size_t)ranks, sizeof *now), *begun = now ? now + ranks : NULL;
+    for (int r = 0; r < g->ranks; r++)
+        begun[r] = now[r];
+    for (int n = 0; n < tess_links_nodes(g->links, g->ranks); n++)
+        g->crossing[n] = 0;
+    for (int r = 0; r < g->ranks && g->columns > 1; r++)
+        add_crossing(g, r, &of_rank[r]->stages[k]);
+    for (int r = 0; r < g->ranks; r++) {
+        const tess_stage *stage = &of_rank[r]->stages[k];
+        /* A stage whose rows came with an earlier exchange has no bytes. */
+        double there = begun[r];
+        if (g->columns > 1)
+            there = ready_in_grid(g, r, stage);
+        else if (stage->bytes > 0)
+            there = ready(begun, g->ranks, r, g->links, stage->bytes);
+        now[r] = end_of_stage(stage, begun[r], there);
+    }
+}
+
+static double sent_by(const tess_timetable *s)
+{
+    double sent = 0;
+    for (int k = 0; k < s->count; k++)
+        sent += s->sides * s->stages[k].bytes + s->beside * s->stages[k].beside +
+                s->sides * s->beside * s->stages[k].corner;
+    return sent;
+}
+
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, int columns,
+                               const tess_links *links, tess_timetable_time *time, tess_error *error)
+{
+    double *now = tess_small_alloc(3 * (size_t)ranks, sizeof *now), *begun = now ? now + ranks : NULL;
     *time = (tess_timetable_time){0};
     if (!now)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the times of ranks");
+    grid g = {ranks, columns, links, begun, now + 2 * ranks};
     for (int r = 0; r < ranks; r++)
         now[r] = of_rank[r]->before;
-    for (int k = 0; k < of_rank[0]->count; k++) {
-        for (int r = 0; r < ranks; r++)
-            begun[r] = now[r];
-        for (int r = 0; r < ranks; r++) {
-            const tess_stage *stage = &of_rank[r]->stages[k];
-            /* A stage whose rows came with an earlier exchange has no bytes. */
-            const double there = stage->bytes > 0 ? ready(begun, ranks, r, links, stage->bytes) : begun[r];
-            now[r] = end_of_stage(stage, begun[r], there);
-        }
-    }
+    for (int k = 0; k < of_rank[0]->count; k++)
+        run_stage(of_rank, k, &g, now, begun);
     for (int r = 0; r < ranks; r++) {
-        double sent = 0;
-        for (int k = 0; k < of_rank[r]->count; k++)
-            sent += of_rank[r]->sides * of_rank[r]->stages[k].bytes;
         time->seconds = fmax(time->seconds, now[r]);
         time->compute = fmax(time->compute, tess_timetable_compute(of_rank[r]));
-        time->sent = fmax(time->sent, sent);
+        time->sent = fmax(time->sent, sent_by(of_rank[r]));
     }
     time->communication = fmax(0, time->seconds - time->compute);
     tess_small_free(now);

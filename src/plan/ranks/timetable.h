@@ -1,6 +1,6 @@
-/* timetable.h: predicts a run of a network over ranks, from the steps of the real plan of each strip: ops take what the rates
+/* timetable.h: predicts a run of a network over ranks, from the steps of the real plan of each strip or block: ops take what the rates
  * say, exchanges what the links say. A rank that begins an exchange goes on with the rows that do not need it, as the plan
- * says, and waits until both neighbours have begun theirs and the rows have arrived.
+ * says, and waits until its neighbours have begun theirs and the rows have arrived.
  *
  * The plan exchanges rows before every convolution. With `avoid` a level of the network is predicted otherwise: rows for
  * several convolutions are exchanged at once, and the convolutions in between are computed on rows of the neighbour, too,
@@ -13,9 +13,10 @@
 
 /* An exchange, and everything that is computed after it and before the next one. */
 typedef struct tess_stage {
-    tess_op op;          /* the layer that needs the rows, undivided */
-    double bytes;        /* that go to each neighbour */
-    double whole;        /* seconds of the layer, undivided */
+    tess_op op;            /* the layer that needs the rows, undivided */
+    double bytes;          /* that go to each neighbour */
+    double beside, corner; /* of a block: the same for those on the left and right, and at its corners */
+    double whole;          /* seconds of the layer, undivided */
     double inner, edges; /* or in parts: without the neighbours' rows, and with them; inner 0: not divided */
     double after;        /* seconds of the ops that follow */
     bool ends_level;     /* one of these has another number of rows */
@@ -26,7 +27,8 @@ typedef struct tess_timetable {
     double before; /* seconds until the first exchange; all of them without neighbours */
     tess_stage *stages;
     int count;
-    int sides; /* neighbours: 0 to 2 */
+    int sides;  /* neighbours above and below: 0 to 2 */
+    int beside; /* of a block: those on the left and right */
     double arena_bytes, workspace_bytes, weight_bytes;
     bool measured; /* all rates behind it were measured */
 } tess_timetable;
@@ -52,8 +54,10 @@ typedef struct tess_timetable_time {
     double sent;          /* the most bytes that a rank sends */
 } tess_timetable_time;
 
-/* The timetables of all ranks, which exchange alike. */
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, const tess_links *links,
-                               tess_timetable_time *time, tess_error *error) TESS_MUST_CHECK;
+/* The timetables of all ranks, which exchange alike. `columns`: of the grid of blocks that they have, numbered row by row; 1:
+ * strips. */
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, int columns,
+                               const tess_links *links, tess_timetable_time *time,
+                               tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Runs a rank's part of an image: a strip, whose neighbours it exchanges rows with, or rows of tiles. Whatever can fail on one rank is followed by an agreement before the next collective
+/* Runs a rank's part of an image: a strip or block, whose neighbours it exchanges rows with, or rows of tiles. Whatever can fail on one rank is followed by an agreement before the next collective
  * call: reading before the network, whose exchanges all ranks make; the network before writing; writing before the
  * output gets its name. A rank without a part only agrees. */
 #include <stdio.h>
@@ -15,7 +15,7 @@ static tess_status agree(tess_denoise_part *part, tess_status mine, tess_error *
 
 static bool sinks(const tess_denoise_part *part)
 {
-    return !part->idle && (part->dist->rank == 0 || part->job->strips.in_place);
+    return !part->idle && tess_denoise_writes(part->job, part->dist->rank);
 }
 
 static bool spools(const tess_denoise_part *part)
@@ -44,14 +44,17 @@ static tess_status alloc_blocks(tess_denoise_part *part, tess_error *error)
 /* Allocates and opens what this rank alone needs. */
 static tess_status open_part(tess_denoise_part *part, tess_error *error)
 {
-    const int rank = part->dist->rank;
     if (part->idle)
         return TESS_OK;
     TESS_TRY(alloc_blocks(part, error));
+    const bool blocks = tess_denoise_in_blocks(part->job);
+    const int across = blocks ? (int)part->job->strips.blocks.columns.count : 1;
     for (int i = 0; i < TESS_PART_PIECES; i++)
-        TESS_TRY(tess_dist_exchange_create(part->dist, 1, &part->collects[i], error));
-    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, rank - 1, rank + 1, error));
+        TESS_TRY(tess_dist_exchange_create(part->dist, across, &part->collects[i], error));
+    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, across, error));
     part->buffer = tess_image_carve(&part->image);
+    if (blocks)
+        TESS_TRY(tess_block_open(part, error));
     if (!part->job->strips.tiles)
         part->strip = tess_ring_only_strip(&part->ring, part->buffer);
     TESS_TRY(tess_image_open_source(&part->image, error));
@@ -106,12 +109,13 @@ static tess_status go_to(tess_denoise_part *part, int64_t slice, tess_error *err
                              ? tess_axis_span(&part->ring.rows, part->ring.first_strip).window_from
                              : part->first;
     begin_slice(part, slice);
-    if (part->job->strips.in_place)
+    const bool sinks_own = part->job->strips.in_place && sinks(part);
+    if (sinks_own)
         tess_writer_seek(image->writer, top + part->first);
     if (!file->prepared)
-        return tess_reader_seek(image->reader, top + from, part->buffer, error);
+        return tess_reader_seek(image->reader, top + from, part->rows ? part->rows : part->buffer, error);
     TESS_TRY(tess_prepared_source_at(&image->prepared, from, error));
-    return part->job->strips.in_place ? tess_prepared_sink_at(&image->prepared, part->first, error) : TESS_OK;
+    return sinks_own ? tess_prepared_sink_at(&image->prepared, part->first, error) : TESS_OK;
 }
 
 static tess_status read_strip(tess_denoise_part *part, int64_t slice, tess_error *error)
@@ -121,6 +125,8 @@ static tess_status read_strip(tess_denoise_part *part, int64_t slice, tess_error
         return TESS_OK;
     const int64_t most = tess_max_i64(((int64_t)1 << 20) / (int64_t)strip->in_row_bytes, 1);
     TESS_TRY(go_to(part, slice, error));
+    if (part->rows)
+        return tess_block_read(part, error);
     for (int64_t y = 0, count; y < part->count; y += count) {
         count = tess_min_i64(most, part->count - y);
         TESS_TRY(tess_stop_check(&part->job->engine.stop, error));
@@ -140,6 +146,8 @@ static tess_status compute_strip(tess_denoise_part *part, tess_error *error)
 
 static tess_status write_strip(tess_denoise_part *part, tess_error *error)
 {
+    if (tess_denoise_in_blocks(part->job))
+        return tess_block_collect(part, error);
     if (!part->job->strips.in_place)
         return tess_part_collect(part, error);
     return part->idle ? TESS_OK : tess_part_write(part, error);
@@ -243,15 +251,17 @@ static tess_status run_part(tess_denoise_part *part, tess_error *error)
     return share_figures(part, error);
 }
 
-/* A strip is an image of its own; rows of tiles keep their places in the image. */
+/* A strip or block is an image of its own; rows of tiles keep their places in the image. */
 static void set_part(tess_denoise_part *part)
 {
     const tess_denoise_strips *s = &part->job->strips;
     const tess_denoise_file *file = &part->job->files[0];
     const int64_t rank = part->dist->rank;
     tess_image_job *image = &part->image;
-    part->first = tess_denoise_strip_row(part->job, rank);
-    part->count = tess_denoise_strip_row(part->job, rank + 1) - part->first;
+    const tess_blocks_part own = tess_denoise_part_of(part->job, rank);
+    part->first = own.row;
+    part->count = own.rows;
+    part->first_column = own.column;
     part->ring = (tess_ring_settings){.rows = file->choice.rows,
                                       .image_rows = s->tiles ? file->info.height : part->count,
                                       .in_row_bytes = file->request.in_row_bytes,
@@ -268,6 +278,9 @@ static void set_part(tess_denoise_part *part)
     }
     image->pixels.image.height = part->count;
     image->pixels.first_row = image->first_row = part->first;
+    image->pixels.file_width = image->pixels.image.width;
+    image->pixels.first_column = own.column;
+    image->pixels.image.width = own.columns;
     image->exchanger = s->count > 1 ? &tess_neighbours_exchanger : NULL;
     image->exchange_user = &part->neighbours;
 }
@@ -296,6 +309,7 @@ tess_status tess_denoise_run_strips(tess_denoise_job *job, tess_error *error)
     tess_neighbours_close(&part.neighbours);
     for (int i = 0; i < TESS_PART_PIECES; i++)
         tess_dist_exchange_destroy(part.collects[i]);
+    tess_small_free(part.transfers);
     tess_windows_destroy(part.blocks.windows);
     tess_block_free(&part.blocks.io);
     return status;

@@ -1,9 +1,10 @@
 /* part.h: a rank's part of an image in progress. part.c runs it, collect.c and spool.c bring finished
- * rows to rank 0, if that writes them all. */
+ * rows to rank 0, if that writes them all; block.c reads and writes the columns of a block. */
 #ifndef TESS_JOB_DENOISE_RANKS_PART_H
 #define TESS_JOB_DENOISE_RANKS_PART_H
 
 #include "base/temp.h"
+#include "job/denoise/ranks/strips.h"
 #include "job/denoise/run/image.h"
 #include "net/neighbours.h"
 
@@ -18,10 +19,14 @@ typedef struct tess_denoise_part {
     tess_denoise_blocks blocks;
     tess_ring_settings ring;
     void *buffer; /* of the ring */
-    /* strips: */
+    /* strips and blocks: */
     tess_strip strip;
     tess_neighbours neighbours;
     tess_dist_exchange *collects[TESS_PART_PIECES];
+    /* blocks: */
+    int64_t first_column;
+    char *rows;                    /* whole rows of the image, a piece at a time */
+    tess_dist_transfer *transfers; /* owned; one for each block beside this one */
     /* rows of tiles: */
     uint32_t counter; /* drained by a rank that fails */
     bool drained;
@@ -37,6 +42,14 @@ tess_status tess_part_write(tess_denoise_part *part, tess_error *error) TESS_MUS
 /* Collective. Rank 0 writes its strip, and then those of the other ranks in the order of rows, which come in pieces. The
  * status is this rank's own. */
 tess_status tess_part_collect(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+
+/* Places the whole rows of the image. */
+tess_status tess_block_open(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+/* Reads the rows of the block in pieces, and keeps its columns. */
+tess_status tess_block_read(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+/* Collective. The ranks that write get the columns of other blocks, put rows together and write them. The status is this rank's
+ * own. */
+tess_status tess_block_collect(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
 
 /* A file beside the output that takes finished rows in any order: ranks that compute tiles have rows long before rank 0
  * can write them. Rank 0 creates it and tells the others its name. */

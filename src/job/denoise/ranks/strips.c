@@ -1,13 +1,14 @@
-/* One image for several ranks: each takes a strip of rows, and neighbours exchange rows inside the network, so that the
- * result is that of the whole image, bit for bit. A rank's memory is its strip's. If that does not fit, or tiles are asked
- * for, the image is cut as for one rank, and each rank takes some rows of tiles. */
+/* One image for several ranks: each takes a strip of rows, or a block of a grid where that is faster or strips would be lower than
+ * the network allows, and neighbours exchange rows and columns inside the network, so that the result is that of the whole image, bit
+ * for bit. A rank's memory is its part's. If that does not fit, or tiles are asked for, the image is cut as for one rank, and each
+ * rank takes some rows of tiles. */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/denoise/denoise.h"
-#include "plan/ranks/strips.h"
+#include "job/denoise/ranks/strips.h"
+#include "plan/ranks/blurs.h"
 
 bool tess_denoise_in_strips(const tess_denoise_job *job)
 {
@@ -25,14 +26,37 @@ int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index)
     if (index == s->count)
         return job->files[0].info.height;
     return s->tiles ? tess_axis_span(&job->files[0].choice.rows, tess_denoise_strip_tile(job, index)).from
-                    : (s->each * index + tess_min_i64(s->longer, index)) * s->step;
+                    : tess_strips_row(&s->blocks.rows, index);
+}
+
+bool tess_denoise_in_blocks(const tess_denoise_job *job)
+{
+    return job->strips.blocks.columns.count > 1;
+}
+
+tess_blocks_part tess_denoise_part_of(const tess_denoise_job *job, int64_t rank)
+{
+    if (!job->strips.tiles)
+        return tess_blocks_part_of(&job->strips.blocks, rank);
+    const int64_t first = tess_denoise_strip_row(job, rank);
+    return (tess_blocks_part){.row = first,
+                              .rows = tess_denoise_strip_row(job, rank + 1) - first,
+                              .columns = job->files[0].info.width};
+}
+
+bool tess_denoise_writes(const tess_denoise_job *job, int64_t rank)
+{
+    const tess_denoise_strips *s = &job->strips;
+    return rank == 0 || (s->in_place && rank < s->count &&
+                         (!tess_denoise_in_blocks(job) || rank % s->blocks.columns.count == 0));
 }
 
 static void set_most(tess_denoise_job *job)
 {
     tess_denoise_strips *s = &job->strips;
+    s->most_columns = tess_denoise_in_blocks(job) ? tess_blocks_most_columns(&s->blocks) : 0;
     for (int64_t i = 0; i < s->count; i++)
-        s->most = tess_max_i64(s->most, tess_denoise_strip_row(job, i + 1) - tess_denoise_strip_row(job, i));
+        s->most = tess_max_i64(s->most, tess_denoise_part_of(job, i).rows);
 }
 
 static tess_status refuse(const tess_denoise_job *job, tess_error *error)
@@ -48,38 +72,63 @@ static tess_status refuse(const tess_denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
+/* The grid of TESSERA_GRID, or the fastest one. A network that cannot be divided is not found out here. */
+static tess_status choose(const tess_denoise_job *job, tess_blocks *blocks, tess_error *error)
+{
+    const tess_denoise_file *file = &job->files[0];
+    const tess_net *net = file->model->model.net;
+    const tess_dist *dist = job->engine.dist;
+    const tess_blocks_image image = {
+        .bound = file->model->bound,
+        .grid = {1, tess_net_grid(net, TESS_HEIGHT), tess_net_grid(net, TESS_WIDTH)},
+        .height = file->info.height,
+        .width = file->info.width,
+        .ranks = dist->size};
+    const char *wanted = getenv("TESSERA_GRID");
+    if (wanted && wanted[0]) {
+        const tess_status status = tess_blocks_parse(&image, wanted, blocks, error);
+        return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, "TESSERA_GRID");
+    }
+    const tess_links links = tess_blurs_links(dist->places ? dist->places[0].locals : dist->size);
+    const tess_status status = tess_blocks_choose(&image, job->engine.rates, &links, blocks, error);
+    return status == TESS_UNSUPPORTED || status == TESS_OVER_LIMIT ? TESS_OK : status;
+}
+
 /* Rank 0 decides, so that all ranks cut at the same rows whatever kernels they have. */
 static tess_status divide(tess_denoise_job *job, tess_error *error)
 {
     const tess_denoise_file *file = &job->files[0];
     tess_denoise_strips *s = &job->strips;
     tess_dist *dist = job->engine.dist;
-    const tess_strips cut =
-        tess_strips_divide(file->model->bound, tess_net_grid(file->model->model.net, TESS_HEIGHT),
-                           file->info.height, dist->size);
-    *s = (tess_denoise_strips){.count = cut.count,
-                               .step = cut.step,
-                               .each = cut.each,
-                               .longer = cut.longer,
-                               .in_place = tess_writer_takes_parts(file->output) && !file->truth};
+    *s = (tess_denoise_strips){.in_place = tess_writer_takes_parts(file->output) && !file->truth};
+    TESS_TRY(tess_dist_agree(dist, dist->rank == 0 ? choose(job, &s->blocks, error) : TESS_OK, error));
     TESS_TRY(tess_dist_broadcast(dist, 0, s, sizeof *s, error));
+    s->count = tess_blocks_count(&s->blocks);
     set_most(job);
     return TESS_OK;
 }
 
-/* The request of this rank's strip. Only who runs the sink holds what that reads and writes. */
+/* The request of this rank's part. Only who runs the sink holds what that reads and writes. */
 static void request_strip(const tess_denoise_job *job, tess_denoise_file *file)
 {
-    const tess_denoise_strips *s = &job->strips;
     const int64_t rank = job->engine.dist->rank;
+    const tess_blocks_part part = tess_denoise_part_of(job, rank);
     tess_cut_request *r = &file->request;
-    r->size[TESS_HEIGHT] = tess_denoise_strip_row(job, rank + 1) - tess_denoise_strip_row(job, rank);
-    r->above = rank > 0;
-    r->below = rank + 1 < s->count;
+    if (tess_denoise_in_blocks(job)) {
+        r->fixed_io_bytes += tess_block_io_bytes(job, rank);
+        r->in_row_bytes = r->in_row_bytes / (size_t)file->info.width * (size_t)part.columns;
+        r->out_row_bytes = r->out_row_bytes / (size_t)file->info.width * (size_t)part.columns;
+    }
+    r->size[TESS_HEIGHT] = part.rows;
+    r->size[TESS_WIDTH] = part.columns;
+    r->above = part.above;
+    r->below = part.below;
+    r->left = part.left;
+    r->right = part.right;
     r->tile[TESS_HEIGHT] = r->tile[TESS_WIDTH] = TESS_TILE_WHOLE;
     r->batch = 1;
     r->limit = UINT64_MAX;
-    if (rank > 0 && !s->in_place)
+    if (!tess_denoise_writes(job, rank))
         r->held_bytes = file->info.held_bytes + (file->prepared ? file->map_info.held_bytes : 0);
     else if (rank > 0)
         r->held_bytes -= file->out_info.extras_bytes; /* parts have none */
@@ -171,8 +220,16 @@ static void say_shared(tess_denoise_job *job)
     const tess_denoise_strips *s = &job->strips;
     const int64_t idle = job->engine.dist->size - s->count;
     int used =
-        snprintf(job->shared, sizeof job->shared, "%lld rank(s) share the image in %s of at most %lld rows",
-                 (long long)s->count, s->tiles ? "rows of tiles" : "strips", (long long)s->most);
+        snprintf(job->shared, sizeof job->shared, "%lld rank(s) share the image in ", (long long)s->count);
+    char *at = job->shared + used;
+    const size_t room = sizeof job->shared - (size_t)used;
+    if (tess_denoise_in_blocks(job))
+        used += snprintf(at, room, "%lld x %lld blocks of at most %lld x %lld pixels",
+                         (long long)s->blocks.rows.count, (long long)s->blocks.columns.count,
+                         (long long)s->most, (long long)s->most_columns);
+    else
+        used += snprintf(at, room, "%s of at most %lld rows", s->tiles ? "rows of tiles" : "strips",
+                         (long long)s->most);
     if (!s->tiles)
         job->files[0].choice.reason[0] = '\0';
     if (!idle)

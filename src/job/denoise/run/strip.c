@@ -43,7 +43,7 @@ tess_status tess_image_run(void *user, const tess_strip *strip, tess_error *erro
     const tess_window_run run = {.net = &net,
                                  .cut = &cut,
                                  .strip = strip->index,
-                                 .size = {1, job->pixels.image.height, file->info.width},
+                                 .size = {1, job->pixels.image.height, job->pixels.image.width},
                                  .mover = &mover,
                                  .user = &pixels,
                                  .exchanger = job->exchanger,
