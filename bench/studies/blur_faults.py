@@ -2,8 +2,8 @@
 
     python bench/studies/blur_faults.py build/tessera PHOTO.png ... [--rows 160]
 
-Faults: highlights that are cut off, gamma encoding, a black frame, a kernel that is 1.3 times too wide, stripes of 2.5 of 255, hot pixels. The limits in
-src/job/reconstruct/run/settle.c and look/noise.c come from Kodak's images 5, 13, 19 and 23.
+Faults: highlights that are cut off, gamma encoding, a black frame (PSNR of what it does not hide), missing values, a kernel that is 1.3 times too wide, stripes of 2.5 of 255, hot
+pixels. The limits in src/job/reconstruct/run/settle.c and look/noise.c come from Kodak's images 5, 13, 19 and 23. `--keep` uses all values.
 """
 import argparse
 import json
@@ -42,6 +42,10 @@ def faults(photo, kernel, wide, random):
     framed = clean.copy()
     framed[:10] = framed[-10:] = 0
     yield "black frame", framed, truth, kernel
+    missing = clean.copy()
+    missing[random.random(clean.shape) < 0.05] = np.nan
+    missing[40:50, 60:90] = np.nan
+    yield "missing values", missing, truth, kernel
     if wide is not None:
         yield "kernel too wide", clean, truth, wide
     yield "stripes of rows", clean + random.normal(0, 2.5, (clean.shape[0], 1)), truth, kernel
@@ -59,6 +63,7 @@ def main():
     parser.add_argument("tessera")
     parser.add_argument("photos", nargs="+")
     parser.add_argument("--rows", type=int, default=160)
+    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     random = np.random.default_rng(5)
     kernels = (("Gaussian of 1", gaussian(1, 1, 0), gaussian(1.3, 1.3, 0)), ("Gaussian of 3", gaussian(3, 3, 0), None), ("disc of 4.5", disc(4.5), None))
@@ -71,13 +76,20 @@ def main():
             photo = green[top:top + options.rows, left:left + options.rows]
             for label, kernel, wide in kernels:
                 for name, values, truth, given in faults(photo, kernel, wide, random):
-                    values = np.clip(np.rint(values), 0, 255).astype(np.uint8)
-                    np.save(folder / "y.npy", values)
+                    hidden = ~np.isfinite(values)
+                    if hidden.any() and options.keep:
+                        continue  # they would be refused
+                    values = np.clip(np.rint(np.where(hidden, 0, values)), 0, 255).astype(np.uint8)
+                    seen = ~hidden & (values > 0) if name == "black frame" else ~hidden
+                    np.save(folder / "y.npy", np.where(hidden, np.nan, np.float32(values)) if hidden.any() else values)
                     np.save(folder / "k.npy", given)
-                    (folder / "p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.npy"}))
+                    more = {"saturated": False, "frame": False} if options.keep else {}
+                    if hidden.any():
+                        more["range"] = [0, 255]
+                    (folder / "p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.npy", **more}))
                     subprocess.run([options.tessera, "reconstruct", folder / "out.npy", "--problem", folder / "p.json", "--json", folder / "r.json", "--quiet"], check=True)
                     own = json.loads((folder / "r.json").read_text())["reconstruct"]
-                    print(f"{pathlib.Path(path).stem}, {label}, {name}: {psnr(values, truth):.2f} to {psnr(np.load(folder / 'out.npy'), truth):.2f} dB, misfit {own.get('misfit', 0):.1f}, noise {own.get('raised_noise', own['noise']):.2f}",
+                    print(f"{pathlib.Path(path).stem}, {label}, {name}: {psnr(values[seen], truth[seen]):.2f} to {psnr(np.load(folder / 'out.npy')[seen], truth[seen]):.2f} dB, left out {own.get('masked', {})}, misfit {own.get('misfit', 0):.1f}, noise {own.get('raised_noise', own['noise']):.2f}",
                           flush=True)
 
 

@@ -122,6 +122,25 @@ static float *middle_of(const tess_convolve *v, void *image)
     return (float *)image + v->middle;
 }
 
+static float *convolve_mask(tess_operator *op, int64_t i)
+{
+    const tess_convolve *v = convolve_of(op);
+    char *at = (char *)v->held.data + v->masks_at;
+    if (!v->masked || !v->masked[i])
+        return NULL;
+    for (int64_t k = 0; k < i; k++)
+        at += v->masked[k] ? v->mask_bytes : 0;
+    return (float *)at;
+}
+
+/* Clears what blur i does not show. */
+static void hide(const tess_convolve *v, int64_t i, const parts *p, tess_stream *stream)
+{
+    const float *mask = convolve_mask((tess_operator *)&v->op, i);
+    if (mask)
+        run(v, CONVOLVE_MASK, p, middle_of(v, p->image), middle_of(v, p->image), mask, stream);
+}
+
 static void convolve_forward(tess_operator *op, const void *image, void *measurement, void *scratch,
                              tess_stream *stream)
 {
@@ -132,6 +151,7 @@ static void convolve_forward(tess_operator *op, const void *image, void *measure
         float *to = (float *)measurement + i * op->measurement.stride_n;
         make_response(v, i, &p, stream);
         blur(v, &p, p.image, stream);
+        hide(v, i, &p, stream);
         run(v, CONVOLVE_CROP, &p, middle_of(v, p.image), to, NULL, stream);
     }
 }
@@ -153,6 +173,7 @@ static void correlate(const tess_convolve *v, const void *measurement, const par
         make_response(v, i, p, stream);
         run(v, CONVOLVE_CLEAR, p, p->image, p->image, NULL, stream);
         run(v, CONVOLVE_PAD, p, from, middle_of(v, p->image), NULL, stream);
+        hide(v, i, p, stream);
         collect(v, i, p, p->image, stream);
         if (power)
             add_power(v, i, p, stream);
@@ -199,6 +220,7 @@ static void convolve_normal(tess_operator *op, bool less, const void *image, voi
             float *edge = (float *)p.image + v->edge_at[k];
             run(v, CONVOLVE_EDGE + k, &p, edge, edge, NULL, stream);
         }
+        hide(v, i, &p, stream);
         collect(v, i, &p, p.image, stream);
     }
     back(v, &p, p.sum, out, stream);
@@ -255,6 +277,7 @@ static void convolve_destroy(tess_operator *op)
     tess_waves_close(&v->waves);
     tess_waves_close(&v->kernel_waves);
     op->device->memory->free(op->device, &v->held);
+    tess_small_free(v->masked);
     tess_small_free(v);
 }
 
@@ -269,5 +292,6 @@ const tess_operator_table tess_convolve_margins = {.destroy = convolve_destroy,
                                                    .adjoint = convolve_adjoint,
                                                    .absorb = convolve_absorb,
                                                    .kernel = convolve_kernel,
+                                                   .mask = convolve_mask,
                                                    .normal = convolve_normal,
                                                    .precondition = convolve_precondition};

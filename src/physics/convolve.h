@@ -10,6 +10,9 @@
  * FFT: `normal` computes N x, and `precondition` is the inverse of the circular N + shift, which differs from the
  * true one only near the margins, so that few steps of conjugate gradients suffice.
  *
+ * Values inside the picture that say nothing about it (missing, cut off, hidden by a frame) are left out in the same way: a blur may
+ * have a mask W_i of zeros and ones, and A_i x is W_i times the middle.
+ *
  * Ranks that share the image have a strip of its rows, margins included, the measured rows among these. They blur in one of two
  * ways: each has some columns of all spectra (waves.h), for which images are transposed twice for each blur; or, with `halo`, each
  * transforms its strip alone, with as many rows of its neighbours as the kernels reach (overlap.h). The preconditioner divides by the
@@ -28,7 +31,8 @@ typedef struct tess_convolve_settings {
     int64_t count;
     const tess_blur_kernel *kernels; /* not needed after the operator is created */
     tess_share *share;               /* of the image's rows; NULL: alone; must outlive the operator */
-    bool halo; /* how ranks blur; alone it does not matter. Needs tess_convolve_can_halo */
+    const bool *masked; /* of each blur: whether it has a mask, for which it needs margins; NULL: none has */
+    bool halo;          /* how ranks blur; alone it does not matter. Needs tess_convolve_can_halo */
 } tess_convolve_settings;
 
 /* Whether ranks may blur strips with the rows of their neighbours: the image has margins, and no kernel is folded. */
@@ -40,7 +44,7 @@ int64_t tess_convolve_side(int64_t seen, int64_t reach);
 /* Computes the operator's sizes and costs only; creates nothing that would have to be destroyed. */
 tess_status tess_convolve_sketch(tess_device *device, const tess_convolve_settings *settings,
                                  tess_operator *out, tess_error *error) TESS_MUST_CHECK;
-/* Measurement: (count, 1, seen_height, seen_width, channels). */
+/* Measurement: (count, 1, seen_height, seen_width, channels). The masks must be set before the operator is used. */
 tess_status tess_convolve_create(tess_device *device, const tess_convolve_settings *settings,
                                  tess_operator **out, tess_error *error) TESS_MUST_CHECK;
 

@@ -1,5 +1,6 @@
 /* Creates a stack of convolutions. As for blurs, sizes are computed first. */
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "physics/convolve_impl.h"
@@ -42,8 +43,8 @@ static bool runs(const tess_convolve *v, const tess_op *op)
 
 /* Aligned bytes. */
 typedef struct sizes {
-    size_t waves, response, image, power, factor; /* factor: a rank's columns of a kernel's spectrum */
-    size_t workspace, filter;                     /* of all ops; of the filter */
+    size_t waves, response, image, power, mask, factor; /* factor: a rank's columns of a kernel's spectrum */
+    size_t workspace, filter;                           /* of all ops; of the filter */
 } sizes;
 
 /* Ranks with halos use the scratch in two ways, one after the other. */
@@ -78,13 +79,15 @@ static bool bytes_of(const tess_tensor *t, size_t *bytes)
 }
 
 /* Computes the layout of the memory and its size. */
-static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], tess_error *error)
+static tess_status lay_out(tess_convolve *v, const bool *masked, const tess_op ops[CONVOLVE_STEPS],
+                           tess_error *error)
 {
     tess_device *device = v->op.device;
+    const tess_tensor *m = &v->op.measurement, seen = tess_tensor_2d(TESS_F32, 1, m->h, m->w, m->c);
     sizes s = {0};
     size_t all, plans = 0;
     if (!bytes_of(&v->op.measurement, &all) || !bytes_of(&v->op.image, &s.image) ||
-        !bytes_of(&ops[CONVOLVE_TRANSFORM].out[0], &s.waves) ||
+        !bytes_of(&seen, &s.mask) || !bytes_of(&ops[CONVOLVE_TRANSFORM].out[0], &s.waves) ||
         !bytes_of(&ops[CONVOLVE_KERNEL_SPECTRUM].out[0], &s.response) ||
         !bytes_of(&ops[CONVOLVE_SQUARE].out[0], &s.factor) ||
         !bytes_of(&ops[CONVOLVE_KEEP_POWER].out[0], &s.power))
@@ -103,7 +106,10 @@ static tess_status lay_out(tess_convolve *v, const tess_op ops[CONVOLVE_STEPS], 
     lay_out_scratch(v, &s);
     v->power_at = tess_align_size(tess_kernels_bytes(&v->kernels), ALIGNMENT);
     v->data_at = v->power_at + s.power;
-    v->held_bytes = v->data_at + (v->margins ? s.image : s.waves);
+    v->masks_at = v->held_bytes = v->data_at + (v->margins ? s.image : s.waves);
+    v->mask_bytes = s.mask;
+    for (int64_t i = 0; masked && i < m->n; i++)
+        v->held_bytes += masked[i] ? s.mask : 0;
     v->op.held_bytes = device->memory->granted(device, v->held_bytes) + plans + v->waves.held_bytes +
                        v->kernel_waves.held_bytes;
     v->op.making_bytes = tess_block_granted(tess_kernels_making_bytes(&v->kernels));
@@ -130,6 +136,8 @@ static tess_status check(const tess_convolve_settings *s, tess_error *error)
                          (long long)s->margin_columns, (long long)s->height, (long long)s->width);
     for (int64_t i = 0; i < s->count; i++)
         TESS_TRY(tess_kernel_check(&s->kernels[i], i, error));
+    if (s->masked && whole)
+        return tess_fail(error, TESS_BAD_OPTION, "blurs have masks only if the image has margins");
     if (s->halo && !tess_convolve_can_halo(s))
         return tess_fail(error, TESS_BAD_OPTION,
                          "ranks blur strips beside their neighbours only if the image has margins and is "
@@ -197,13 +205,18 @@ static tess_status sketch(tess_convolve *v, tess_device *device, const tess_conv
     if (tess_share_many(s->share))
         TESS_TRY(sketch_ranks(v, s, error));
     tess_convolve_describe(v, s, ops);
-    return lay_out(v, ops, error);
+    return lay_out(v, s->masked, ops, error);
 }
 
-static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const tess_op ops[CONVOLVE_STEPS],
-                        tess_error *error)
+static tess_status make(tess_convolve *v, const tess_blur_kernel *list, const bool *masked,
+                        const tess_op ops[CONVOLVE_STEPS], tess_error *error)
 {
     tess_device *device = v->op.device;
+    const size_t count = (size_t)v->op.measurement.n;
+    if (masked && !(v->masked = tess_small_alloc(count, sizeof *masked)))
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for the masks of %zu blurs", count);
+    if (masked)
+        memcpy(v->masked, masked, count * sizeof *masked);
     for (int i = 0; i < CONVOLVE_STEPS; i++)
         if (runs(v, &ops[i]))
             TESS_TRY(device->ops->prepare(device, &ops[i], &v->step[i], error));
@@ -241,7 +254,7 @@ tess_status tess_convolve_create(tess_device *device, const tess_convolve_settin
     tess_op ops[CONVOLVE_STEPS];
     tess_status status = sketch(v, device, s, ops, error);
     if (status == TESS_OK)
-        status = make(v, s->kernels, ops, error);
+        status = make(v, s->kernels, s->masked, ops, error);
     if (status == TESS_OK)
         *out = &v->op;
     else

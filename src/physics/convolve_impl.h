@@ -23,6 +23,7 @@ enum {
     CONVOLVE_ADD_POWER,
     CONVOLVE_FILTER, /* of ranks: only the product */
     CONVOLVE_LESS,   /* subtracts an image from another */
+    CONVOLVE_MASK,   /* multiplies the middle of an image by a mask */
     CONVOLVE_STEPS
 };
 
@@ -30,8 +31,9 @@ typedef struct tess_convolve {
     tess_operator op; /* first: a tess_operator * is a tess_convolve * */
     tess_prepared *step[CONVOLVE_STEPS];
     tess_kernels kernels;
-    tess_block held; /* kernels, S, and the absorbed data: B, or with margins A^T y */
-    size_t power_at, data_at, held_bytes;
+    tess_block held; /* kernels, S, the absorbed data: B, or with margins A^T y; and the masks */
+    size_t power_at, data_at, masks_at, mask_bytes, held_bytes;
+    bool *masked;        /* of each blur; owned; NULL: none has a mask */
     int64_t margin_rows; /* above the measured rows of the strip */
     int64_t middle;      /* floats from the image's first value to the first measured one */
     int64_t edge_at[4];  /* the same for each margin: top, bottom, left, right */

@@ -32,6 +32,13 @@ static tess_tensor window(tess_tensor image, int64_t height, int64_t width)
     return image;
 }
 
+static tess_tensor side_by_side(tess_tensor image)
+{
+    image.w *= image.c;
+    image.c = image.stride_w = 1;
+    return image;
+}
+
 static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, tess_op ops[CONVOLVE_STEPS])
 {
     const tess_tensor image = v->op.image, *seen = &v->op.measurement;
@@ -47,6 +54,12 @@ static void describe_margins(tess_convolve *v, const tess_convolve_settings *s, 
                                   window(image, seen->h, columns), window(image, seen->h, right)};
     const int64_t at[4] = {0, (rows + seen->h) * image.stride_h, rows * image.stride_h,
                            v->middle + seen->w * image.stride_w};
+    if (s->masked) /* all channels side by side: each has its own factor */
+        ops[CONVOLVE_MASK] = (tess_op){.kind = TESS_OP_SPECTRUM,
+                                       .inputs = 2,
+                                       .outputs = 1,
+                                       .in = {side_by_side(middle), side_by_side(dense)},
+                                       .out = {side_by_side(middle)}};
     for (int k = 0; k < 4; k++) {
         ops[CONVOLVE_EDGE + k] = combine(edges[k], edges[k], 0, 0);
         v->edge_at[k] = at[k];
@@ -67,6 +80,7 @@ void tess_convolve_describe(tess_convolve *v, const tess_convolve_settings *s, t
                       factor = tess_tensor_2d(TESS_F32, 1, columns_h, columns_w, 2),
                       power = tess_tensor_2d(TESS_F32, 1, columns_h, columns_w, 1),
                       real = tess_tensor_channels(factor, 1);
+    ops[CONVOLVE_MASK] = (tess_op){0};
     ops[CONVOLVE_KERNEL_SPECTRUM] =
         (tess_op){.kind = TESS_OP_FFT, .inputs = 1, .outputs = 1, .in = {one}, .out = {response}};
     ops[CONVOLVE_TRANSFORM] =

@@ -35,6 +35,9 @@ typedef struct tess_operator_table {
     /* Kernel i of a stack of blurs, in the device's memory, so that measurements can be weighted before they are
      * absorbed; NULL: the operator has no kernels. */
     float *(*kernel)(tess_operator *, int64_t i, int64_t *floats);
+    /* The mask of blur i in the device's memory, a factor for each of its values, which the caller sets; NULL: it has
+     * none. Without this function no blur has one. */
+    float *(*mask)(tess_operator *, int64_t i);
     /* `out` may be `image`. */
     void (*step)(tess_operator *, const tess_normal_step *, const void *image, void *out, void *scratch,
                  tess_stream *);

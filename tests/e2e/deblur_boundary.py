@@ -169,7 +169,8 @@ for change, words in [
     ({"measurement": save("stack.npy", np.ones((21, 64, 80), np.float32)), "kernels": ["k0.npy"], "truth": None}, ["stack.npy", "80 channels", "HWC", "to the end"]),
     ({"axes": "CHW"}, ["axes", "HWC"]),
     ({"axes": "HW"}, ["kernels.npy", "HW"]),
-    ({"measurement": save("holes.npy", holes)}, ["holes.npy", f"of {y.size} values 2 are NaN and 1 infinite", "row 3, column 7"]),
+    ({"measurement": save("holes.npy", holes), "missing": False}, ["holes.npy", f"of {y.size} values 2 are NaN and 1 infinite", "row 3, column 7"]),
+    ({"measurement": "holes.npy", "boundary": "circular"}, ["holes.npy", "2 are NaN"]),
 ]:
     bench.check_refused(bench.run("reconstruct", kept, "--problem", problem(**{**good, **change})), 1, *words)
 bench.check_refused(bench.run("reconstruct", kept, "--problem", "deblur", "--image", bench.path("tchw.npy")), 1, "tchw.npy", "(channels, height, width)")

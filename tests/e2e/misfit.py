@@ -1,4 +1,4 @@
-"""Measured blurs that no sharp picture explains: highlights that are cut off, a field of view that was made black afterwards, noise in another unit. They
+"""Measured blurs that no sharp picture explains: highlights that are cut off and a field of view that was made black afterwards, if they are not left out (masks.py), noise in another unit. They
 get less weight, and a note says why the result is not better. Floats around 1 are no images of [0, 1]."""
 import json
 import sys
@@ -47,13 +47,13 @@ own, before, after, said = solve(bytes_of(blurred(scene)), inner(scene), "--init
 bench.check(after > right - 3, f"a start by conjugate gradients does not multiply the noise: {before:.2f} to {after:.2f} dB")
 
 bright = np.clip(scene * 1.9, 0, None)
-own, before, after, said = solve(bytes_of(blurred(bright)), np.clip(inner(bright), 0, 255))
+own, before, after, said = solve(bytes_of(blurred(bright)), np.clip(inner(bright), 0, 255), saturated=False)
 bench.check(own.get("misfit", 0) > 4 and own.get("raised_noise", 0) > 3 and "highlights cut off" in said and after > before - 0.5, f"cut off: {before:.2f} to {after:.2f} dB, {own.get('misfit')}: {said}")
 
 field = np.hypot(*(np.mgrid[:HEIGHT, :WIDTH] - np.array([60, 70]).reshape(2, 1, 1))) < 50
 seen = bytes_of(blurred(scene) * field)
-own, before, after, said = solve(seen, inner(scene) * field)
-_, _, forced, _ = solve(seen, inner(scene) * field, noise=1.3)
+own, before, after, said = solve(seen, inner(scene) * field, frame=False)
+_, _, forced, _ = solve(seen, inner(scene) * field, noise=1.3, frame=False)
 bench.check(own.get("misfit", 0) > 4 and "raised_noise" in own and "frame or mask" in said and after > forced + 3, f"black outside of a circle: {before:.2f} to {after:.2f} dB, {forced:.2f} with the right noise: {said}")
 
 # Stripes of a camera are noise that is not white; those of the scene are not noise.

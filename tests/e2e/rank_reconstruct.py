@@ -75,6 +75,7 @@ class Job:
         bench.check(own["parts_reason"].startswith(f"{ranks} ranks have "), f"{ranks} ranks: reason: {own}")
         for key in ("range", "noise", "noise_estimate", "sigma", "step"):
             bench.check(np.allclose(own.get(key, 0), alone.get(key, 0), rtol=1e-5), f"{ranks} ranks: {self.name}: {key} {own.get(key)} {alone.get(key)}")
+        bench.check(own.get("masked") == alone.get("masked"), f"{ranks} ranks: {self.name}: left out {own.get('masked')} {alone.get('masked')}")
         bench.check(not leftovers(bench.folder), f"{ranks} ranks: {self.name}: no temporary files")
         return record
 
@@ -284,17 +285,26 @@ def blurs(bench, launcher, program):
     hot = 200 * seen[0]
     hot[5::11, 20, 0] = 5000  # beside the borders between ranks, too
     np.save(bench.path("hot.npy"), hot.astype(np.float32))
+    holes = np.concatenate(seen)
+    holes[30:101:7, 5:40, 1] = np.nan  # of the first blur; whole rows of the second
+    holes[101:130] = np.nan
+    np.save(bench.path("holes.npy"), holes.astype(np.float32))
+    framed = to_integers(np.clip(1.7 * seen[0], 0, 1), np.uint8)
+    framed[:33] = framed[:, -6:] = 0
+    write_png(bench.path("framed.png"), framed)
     files = {"kernels": [f"k{i}.npy" for i in range(3)], "measurement": "m.npy"}
     known = {"range": [0, 1], "noise": 0.02, "gains": [1, 1.25, 1.5]}
     problems = {"circular": {**files, **known, "truth": "truth.npy", "boundary": "circular"}, "gaussian": {"angles": [20], "sigma": [2, 1], "measurement": "m.png", "boundary": "circular"},
                 "known": {**files, **known, "truth": "truth.npy"}, "estimated": {**files, "truth": "truth.npy"}, "bands": {**files, "measurement": "bands.npy"},
-                "hot": {"angles": [30], "sigma": [3, 2], "measurement": "hot.npy"}, "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5}}
+                "hot": {"angles": [30], "sigma": [3, 2], "measurement": "hot.npy"}, "wide": {"angles": [30], "sigma": [9, 2], "measurement": "m.png", "noise": 5},
+                "holes": {**files, "measurement": "holes.npy", "truth": "truth.npy"}, "framed": {"kernel": "k0.npy", "measurement": "framed.png"}}
     for name, problem in problems.items():
         bench.path(f"{name}.json").write_text(json.dumps({"operator": "blur", **problem}))
     # Random weights fit no data; with a limit of time the noise is not raised for that, so that many ranks can share a small network.
     fast = (*small, "--max-seconds", "1000")
     for name, close, words, counts in (("circular", 0, small, (2, 3, 4, 7)), ("gaussian", 0, small, (3,)), ("known", CLOSE, (), (2, 3)), ("known", CLOSE, ("--inner", "0", "--tolerance", "1e-9"), (3,)),
-                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, (), (3,)), ("estimated", CLOSE, fast, (2, 4, 7)), ("bands", CLOSE, fast, (3,)), ("hot", CLOSE, fast, (2, 3, 7)), ("wide", CLOSE, (), (2, 3))):
+                                       ("known", CLOSE, ("--init", "adjoint"), (2,)), ("estimated", CLOSE, (), (3,)), ("estimated", CLOSE, fast, (2, 4, 7)), ("bands", CLOSE, fast, (3,)), ("hot", CLOSE, fast, (2, 3, 7)), ("wide", CLOSE, (), (2, 3)),
+                                       ("holes", CLOSE, fast, (2, 7)), ("framed", CLOSE, fast, (3,))):
         one = Job(bench, launcher, program, bench.path(f"{name}.json"), "--iterations", "2", *words, close=close)
         for ranks in counts:
             record = one.check(ranks)

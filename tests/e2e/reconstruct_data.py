@@ -76,7 +76,7 @@ _, right = solve(radon)
 
 if gdal:
     hole = (20, 7)
-    for what, entries, array, name in (("a sinogram", radon, scan, "scan.tif"), ("a blur", blur, picture, "blur.tif")):
+    for what, entries, array, name in (("a sinogram", radon, scan, "scan.tif"), ("a blur", {**blur, "missing": False}, picture, "blur.tif")):
         marked = array.copy()
         marked[hole] = marked[25, 3] = -9999
         bench.path("nodata").mkdir(exist_ok=True)
@@ -87,6 +87,9 @@ if gdal:
         refused({**entries, "measurement": name}, name, "2 are NaN", "row 20, column 7")
         write_tiff(bench.path(name), np.abs(array) + 1, mask=np.where(marked == -9999, 0, 255))
         refused({**entries, "measurement": name}, name, "2 are NaN", "row 20, column 7")
+        if what == "a blur":  # unless they are left out
+            record, _ = solve({**entries, "measurement": name, "missing": True})
+            bench.check(record and record["reconstruct"].get("masked") == {"missing": 2}, f"{what}: what a mask hides is left out")
         write_tiff(bench.path(name), array, nodata="-9999")
         record, same = solve({**entries, "measurement": name})
         _, array_result = solve(entries)
@@ -160,7 +163,7 @@ bytes_of = np.rint(255 * picture).astype(np.uint8)
 refused({**blur, "measurement": save("bytes.npy", bytes_of), "range": [0, 1], "noise": None}, "bytes.npy", "outside", "[0, 1]", "255")
 refused({**blur, "range": [5, 6]}, "picture.npy", "outside", "[5, 6]")
 half = np.where(x < 16, np.float32(0), picture * 10)
-noted({**blur, "measurement": save("half.npy", half), "range": [0, 1]}, "a range that leaves out half of the values", "half.npy", "50 %", "[0, 1]")
+noted({**blur, "measurement": save("half.npy", half), "range": [0, 1], "frame": False}, "a range that leaves out half of the values", "half.npy", "50 %", "[0, 1]")
 quiet({**blur, "range": [0, 1]}, "the right range")
 quiet({**blur, "measurement": "bytes.npy", "range": [0, 255], "noise": 2}, "the right range of integers")
 

@@ -1,5 +1,5 @@
 /* test_convolve.c: compares blurs with any kernel with explicit sums: circular, and the middle of a larger
- * picture; absorbed measurements; N x; a few steps of conjugate gradients with the preconditioner; refused
+ * picture, also without some of its values; absorbed measurements; N x; a few steps of conjugate gradients with the preconditioner; refused
  * settings; sketches. */
 #include "physics/convolve.h"
 
@@ -14,8 +14,11 @@ static const double streak[] = {0, 1, 2, 0.5, 0.25, 4, 1}, corner[] = {0, 0, 0, 
 static const tess_blur_kernel kernels[] = {{.values = streak, .height = 1, .width = 7},
                                            {.values = corner, .height = 3, .width = 3}};
 enum { KERNELS = 2 };
+typedef enum way { CIRCULAR, MARGINS, MASKED, WAYS } way;
+static const char *const names[WAYS] = {"circular", "margins", "masked"};
+static const bool only_second[KERNELS] = {false, true};
 
-static tess_convolve_settings settings_of(int64_t h, int64_t w, int64_t c, bool margins)
+static tess_convolve_settings settings_of(int64_t h, int64_t w, int64_t c, way margins)
 {
     return (tess_convolve_settings){.height = h,
                                     .width = w,
@@ -25,7 +28,14 @@ static tess_convolve_settings settings_of(int64_t h, int64_t w, int64_t c, bool 
                                     .seen_height = margins ? h - 2 : 0,
                                     .seen_width = margins ? w - 7 : 0,
                                     .count = KERNELS,
+                                    .masked = margins == MASKED ? only_second : NULL,
                                     .kernels = kernels};
+}
+
+static float seen(const tess_operator *op, int64_t i)
+{
+    return op->table->mask && op->table->mask((tess_operator *)op, i / op->measurement.stride_n) ? i % 5 > 1
+                                                                                                 : 1;
 }
 
 static tess_operator *make(tess_device *device, const tess_convolve_settings *settings)
@@ -35,6 +45,12 @@ static tess_operator *make(tess_device *device, const tess_convolve_settings *se
     CHECK_MSG(tess_convolve_create(device, settings, &op, &error) == TESS_OK, "%s", error.text);
     if (!op)
         exit(1);
+    for (int64_t i = 0; i < KERNELS && op->table->mask; i++) {
+        float *mask = op->table->mask(op, i);
+        CHECK((mask != NULL) == (settings->masked && settings->masked[i]));
+        for (int64_t k = 0; mask && k < op->measurement.stride_n; k++)
+            mask[k] = seen(op, i * op->measurement.stride_n + k);
+    }
     return op;
 }
 
@@ -54,7 +70,7 @@ static double blurred(const tess_operator *op, const tess_blur_kernel *k, const 
     return sum / all;
 }
 
-static void test_sums(tess_device *device, bool margins)
+static void test_sums(tess_device *device, way margins)
 {
     const tess_convolve_settings settings = settings_of(12, 23, 3, margins);
     tess_operator *op = make(device, &settings);
@@ -68,10 +84,10 @@ static void test_sums(tess_device *device, bool margins)
     double worst = 0;
     for (int64_t i = 0; i < adjoint_count(m); i++) {
         const int64_t c = i % m->c, x = i / m->c % m->w, y = i / m->c / m->w % m->h, k = i / m->stride_n;
-        worst = fmax(worst, fabs(out[i] - blurred(op, &kernels[k], in, y + settings.margin_rows,
-                                                  x + settings.margin_columns, c)));
+        worst = fmax(worst, fabs(out[i] - seen(op, i) * blurred(op, &kernels[k], in, y + settings.margin_rows,
+                                                                x + settings.margin_columns, c)));
     }
-    CHECK_MSG(worst < 3e-6, "%s: off by %g", margins ? "margins" : "circular", worst);
+    CHECK_MSG(worst < 3e-6, "%s: off by %g", names[margins], worst);
     free(in), free(out), free(scratch);
     tess_operator_destroy(op);
 }
@@ -85,7 +101,7 @@ static double off(const float *a, const float *b, int64_t count)
 }
 
 /* What is absorbed gives the gradient that forward and adjoint give; twice, since absorbing begins afresh. */
-static void test_gradient(tess_device *device, bool margins)
+static void test_gradient(tess_device *device, way margins)
 {
     const tess_convolve_settings settings = settings_of(31, 26, 2, margins);
     tess_operator *op = make(device, &settings);
@@ -104,7 +120,8 @@ static void test_gradient(tess_device *device, bool margins)
             op->table->normal(op, true, x, gradient, scratch, NULL);
         else
             op->table->step(op, &(tess_normal_step){0, 1, -1, 1, 0}, x, gradient, scratch, NULL);
-        CHECK_MSG(off(gradient, expected, pixels) < 2e-5, "off by %g", off(gradient, expected, pixels));
+        CHECK_MSG(off(gradient, expected, pixels) < 2e-5, "%s: off by %g", names[margins],
+                  off(gradient, expected, pixels));
     }
     /* No image is amplified more than the norm says. */
     double size = 0, seen = 0;
@@ -121,7 +138,7 @@ static void test_gradient(tess_device *device, bool margins)
 /* |A x - y|^2 + shift |x - x0|^2: its gradient at the end against the one at the start. */
 static double solved(tess_device *device, bool preconditioned)
 {
-    const tess_convolve_settings settings = settings_of(40, 45, 1, true);
+    const tess_convolve_settings settings = settings_of(40, 45, 1, MARGINS);
     tess_operator *op = make(device, &settings);
     tess_operator_table table = *op->table;
     if (!preconditioned)
@@ -169,15 +186,18 @@ static void test_refuses(tess_device *device)
     }
     const int64_t sides[] = {0, -5, (int64_t)1 << 40, ((int64_t)1 << 20) + 1};
     for (int i = 0; i < 4; i++) {
-        const tess_convolve_settings s = settings_of(sides[i], 20, 1, false),
-                                     t = settings_of(20, sides[i], 1, false);
+        const tess_convolve_settings s = settings_of(sides[i], 20, 1, CIRCULAR),
+                                     t = settings_of(20, sides[i], 1, CIRCULAR);
         CHECK(tess_convolve_create(device, &s, &op, &error) == TESS_BAD_OPTION && !op);
         CHECK(tess_convolve_create(device, &t, &op, &error) == TESS_BAD_OPTION && !op);
     }
-    tess_convolve_settings outside = settings_of(20, 20, 1, true);
+    tess_convolve_settings outside = settings_of(20, 20, 1, MARGINS),
+                           whole = settings_of(20, 20, 1, CIRCULAR);
     outside.margin_rows = 3;
+    whole.masked = only_second; /* without margins the operator is diagonal */
     CHECK(tess_convolve_create(device, &outside, &op, &error) == TESS_BAD_OPTION && !op);
-    const tess_convolve_settings good = settings_of(12, 15, 1, true);
+    CHECK(tess_convolve_create(device, &whole, &op, &error) == TESS_BAD_OPTION && !op);
+    const tess_convolve_settings good = settings_of(12, 15, 1, MASKED);
     bool made = false;
     for (uint64_t n = 1; !made && n < 200;
          n++) { /* whatever allocation fails, it says so and loses nothing */
@@ -192,10 +212,10 @@ static void test_refuses(tess_device *device)
 }
 
 /* A sketch gives the bytes of the operator exactly and allocates nothing, even if they would be terabytes. */
-static void test_sketch(tess_device *device)
+static void test_sketch(tess_device *device, way margins)
 {
-    const tess_convolve_settings small = settings_of(61, 50, 3, true);
-    tess_convolve_settings huge = settings_of(1000003, 1048573, 3, true);
+    const tess_convolve_settings small = settings_of(61, 50, 3, margins);
+    tess_convolve_settings huge = settings_of(1000003, 1048573, 3, margins);
     tess_operator sketch;
     tess_error error = {""};
     CHECK_MSG(tess_convolve_sketch(device, &small, &sketch, &error) == TESS_OK, "%s", error.text);
@@ -217,15 +237,15 @@ static void test_sketch(tess_device *device)
 int main(void)
 {
     tess_device *device = open_cpu(0);
-    for (int margins = 0; margins < 2; margins++) {
+    for (way margins = CIRCULAR; margins < WAYS; margins++) {
         test_sums(device, margins);
         test_gradient(device, margins);
+        test_sketch(device, margins);
     }
     const double with = solved(device, true), without = solved(device, false);
     CHECK_MSG(with < 0.01 && with < without / 3, "six steps leave %g of the gradient, %g without", with,
               without);
     test_refuses(device);
-    test_sketch(device);
     tess_registry_close(device);
     return check_end();
 }

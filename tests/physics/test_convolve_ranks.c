@@ -1,7 +1,7 @@
 /* test_convolve_ranks.c: blurs that ranks share, by columns of the spectrum and by halos of rows, against one rank with the whole
  * image: forward, adjoint and their inner products, gradient, preconditioner, a few steps of conjugate gradients. Kernels are odd,
  * even (padded with zeros), off centre, and of one row; margins are as wide as the kernels reach, narrower, and none; strips are of
- * different heights, and lower than the reach. */
+ * different heights, and lower than the reach; some blurs have masks. */
 #define _POSIX_C_SOURCE 200809L
 #include "adjoint.h"
 #include "counter.h"
@@ -65,6 +65,19 @@ static bool solve(tess_operator *op, const float *y, float *x)
     return good;
 }
 
+/* Sets the masks of this rank's rows; their values depend on the place in the whole measurement. */
+static void set_masks(const shared *s, tess_operator *op, int64_t first)
+{
+    const tess_tensor *m = &op->measurement;
+    const int64_t row = m->w * m->c,
+                  above = first > s->settings.margin_rows ? first - s->settings.margin_rows : 0;
+    for (int64_t i = 0; i < m->n; i++) {
+        float *mask = op->table->mask(op, i);
+        for (int64_t k = 0; mask && k < m->h * row; k++)
+            mask[k] = (i + above * row + k) % 7 > 2;
+    }
+}
+
 /* Everything that an operator does, on this rank's rows. The scratch begins as garbage. */
 static bool apply(shared *s, tess_operator *op, int64_t first)
 {
@@ -74,6 +87,7 @@ static bool apply(shared *s, tess_operator *op, int64_t first)
     void *scratch = malloc(op->scratch_bytes);
     memset(scratch, 0xff, op->scratch_bytes); /* not a number */
     const float *x = s->x + first * row;
+    set_masks(s, op, first);
     copy_seen(s, op, first, y, (float *)(size_t)s->y, false);
     op->table->forward(op, x, ax, scratch, NULL);
     copy_seen(s, op, first, ax, s->out[0], true);
@@ -241,11 +255,14 @@ static void test_refuses(tess_device *device)
 int main(void)
 {
     tess_device *device = open_cpu(1);
-    const tess_convolve_settings cases[] = {
+    static const bool masked[] = {true, false, true, true, false};
+    tess_convolve_settings cases[] = {
         settings_of(41, 26, 5, 0, 5), /* margins as wide as the reach of a Gaussian, or wider */
         settings_of(36, 21, 1, 0, 3), /* narrower: rows come from the other edge */
         settings_of(24, 18, 0, 1, 2), /* none */
-        settings_of(30, 20, 3, 2, 1), settings_of(28, 30, 0, 3, 1)};
+        settings_of(30, 20, 3, 2, 1), settings_of(28, 30, 0, 3, 1),
+        settings_of(41, 26, 5, 0, 5), settings_of(36, 21, 1, 0, 3)}; /* with masks */
+    cases[5].masked = cases[6].masked = masked;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_settings(device, &cases[i]);
     test_refuses(device);

@@ -62,6 +62,20 @@ static void add_outside(tess_json **own, const tess_problem *p)
     tess_json_set(own, tess_problem_enlarged(p) ? "enlarged_to" : "volume_needed", volume);
 }
 
+/* Adds how many values of blurs are left out, by reason. */
+static void add_masked(tess_json **own, const tess_problem *p)
+{
+    static const char *const names[TESS_HIDDEN_REASONS] = {[TESS_HIDDEN_MISSING] = "missing",
+                                                           [TESS_HIDDEN_BRIGHT] = "bright",
+                                                           [TESS_HIDDEN_DARK] = "dark",
+                                                           [TESS_HIDDEN_FRAME] = "frame"};
+    tess_json *masked = tess_json_object();
+    for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
+        if (p->hidden.count[i])
+            tess_json_set_int(&masked, names[i], p->hidden.count[i]);
+    tess_json_set(own, "masked", masked);
+}
+
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
 static void add_taken(tess_json **own, const tess_record_own *about)
 {
@@ -100,6 +114,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "dead_pixels", p->dead_count);
     if (p->outliers)
         tess_json_set_int(own, "outliers", p->outliers);
+    if (p->hidden.blurs)
+        add_masked(own, p);
     if (p->zinger_count)
         tess_json_set_int(own, "zingers", p->zinger_count);
     if (ran && about->outcome->rings > 0)

@@ -5,6 +5,8 @@
 
 #include "job/reconstruct/reconstruct_settings.h"
 
+#include "job/reconstruct/mask/hidden.h"
+
 void tess_reconstruct_settings_init(tess_reconstruct_settings *settings)
 {
     *settings = (tess_reconstruct_settings){.noise = -1,
@@ -101,6 +103,11 @@ static tess_status inflation_of(const char *name, const tess_problem *problem, t
     return TESS_OK;
 }
 
+/* Steps of conjugate gradients where values inside the picture are left out: the preconditioner, which knows no masks, is far off there,
+ * and what few steps leave unsolved looks like dark spots. Photographs with highlights that are cut off end at 27.5, 31.0, 33.2, 34.4 and 34.5 dB
+ * with 6, 12, 20, 30 and 50. */
+enum { BEHIND_MASKS = 30 };
+
 tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_problem *problem,
                            tess_recipe *recipe, tess_error *error)
 {
@@ -140,6 +147,8 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->step = s->step;
         recipe->inner = 0;
     }
+    if (tess_hidden_areas(problem) && recipe->inner > 0 && strcmp(preset, "default") == 0)
+        recipe->inner = BEHIND_MASKS;
     if (s->inner >= 0)
         recipe->inner = s->inner;
     if (s->relax >= 0)

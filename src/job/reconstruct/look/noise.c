@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/reconstruct/look/stripes.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "tensor/noise.h"
 
 /* Of the range. The few conjugate gradient steps of a data step do not converge if the data is weighted more than
@@ -68,6 +69,7 @@ static tess_status take_row(const looked_at *l, int64_t y, tess_error *error)
                              (const float *)l->w->measurement.data + (l->blur * own + inside) * samples,
                              bytes, NULL);
         TESS_TRY(tess_share_keep(p->share, device->streams->sync(device, NULL, error), error));
+        TESS_TRY(tess_share_keep(p->share, tess_hidden_blank(p, l->w, l->blur, inside, row, error), error));
     }
     if (mine == l->here)
         return TESS_OK;

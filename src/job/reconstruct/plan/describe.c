@@ -5,6 +5,7 @@
 #include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
+#include "job/reconstruct/mask/hidden.h"
 #include "job/reconstruct/plan/choose.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/reconstruct_impl.h"
@@ -79,6 +80,7 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
     TESS_TRY(tess_reconstruct_check(s, error));
     TESS_TRY(tess_problem_describe(&context->memory, s, &job->problem, error));
     TESS_TRY(tess_detector_grid_choose(&job->problem, error));
+    TESS_TRY(tess_problem_find_hidden(&job->problem, &s->common, error));
     const tess_problem *p = &job->problem;
     if (p->detector_grid)
         tess_note(&s->common, TESS_NOTE_DETAIL,

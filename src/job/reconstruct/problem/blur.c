@@ -160,6 +160,9 @@ void tess_problem_clear_blur(tess_problem *p)
     tess_small_free(p->weights);
     tess_small_free(p->gains);
     tess_small_free(p->kernel_files);
+    tess_small_free(p->hidden.frame);
+    tess_small_free(p->hidden.frame_value);
+    tess_small_free(p->hidden.blurs);
 }
 
 /* Circular Gaussians have real spectra, which have their own ops. */
@@ -199,6 +202,7 @@ tess_status tess_problem_blur(const tess_problem *p, tess_device *device, tess_o
                                              .count = p->count,
                                              .kernels = own ? own : p->kernels,
                                              .share = p->share,
+                                             .masked = p->hidden.blurs,
                                              .halo = p->halo};
     const tess_status status = op ? tess_convolve_create(device, &settings, op, error)
                                   : tess_convolve_sketch(device, &settings, sketch, error);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "job/reconstruct/look/finite.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "job/reconstruct/problem/values.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/run/quality.h"
@@ -53,7 +54,8 @@ static tess_status take_row(const file_rows *f, double file_unit, double file_of
     return TESS_OK;
 }
 
-static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *error)
+static tess_status read_rows(const file_rows *f, tess_values *from, tess_hidden_rows *hidden,
+                             tess_error *error)
 {
     const tess_problem *p = f->problem;
     tess_device *device = f->workspace->engine->device;
@@ -78,6 +80,7 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
         TESS_TRY(take_row(f, unit, offset, y, row, error));
         if (!f->device)
             continue;
+        TESS_TRY(tess_hidden_rows_take(hidden, y, row, error));
         const int64_t rows = tess_problem_own(p), inside = y % p->height - tess_problem_first(p);
         if (inside < 0 || inside >= rows)
             continue; /* another rank's */
@@ -98,11 +101,15 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_error *
 static tess_status read_file(const file_rows *f, tess_error *error)
 {
     tess_values values = {0};
+    tess_hidden_rows hidden = {0};
     tess_status status = tess_values_open(f->problem->memory, f->path, TESS_AXES_PLAIN, 0, &values, error);
+    if (status == TESS_OK)
+        status = tess_hidden_rows_open(&hidden, f->problem, f->workspace, error);
     if (status == TESS_OK) {
         tess_values_lend(&values, f->workspace->host.rows[0]);
-        status = read_rows(f, &values, error);
+        status = read_rows(f, &values, &hidden, error);
     }
+    tess_hidden_rows_close(&hidden);
     tess_values_close(&values);
     return status;
 }
@@ -297,6 +304,7 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
                             .extent = tess_problem_measurement_extent(p),
                             .to = w->measurement.data,
                             .device = true,
+                            .holes = p->hidden.count[TESS_HIDDEN_MISSING] > 0,
                             .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
     return read_file(&file, error);
 }

@@ -254,6 +254,10 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
     p->noise = tess_json_get_double(json, "noise", -1);
     p->keep_rings = !tess_json_get_bool(json, "rings", true);
     p->keep_outliers = !tess_json_get_bool(json, "outliers", true);
+    p->hidden.keep[TESS_HIDDEN_MISSING] = !tess_json_get_bool(json, "missing", true);
+    p->hidden.keep[TESS_HIDDEN_BRIGHT] = p->hidden.keep[TESS_HIDDEN_DARK] =
+        !tess_json_get_bool(json, "saturated", true);
+    p->hidden.keep[TESS_HIDDEN_FRAME] = !tess_json_get_bool(json, "frame", true);
     if (kind == TESS_PROBLEM_BLUR) {
         TESS_TRY(read_axes(path, json, &axes, error));
         TESS_TRY(header_of_blurs(axes, p, &info, error));

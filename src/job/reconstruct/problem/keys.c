@@ -22,7 +22,8 @@ static const struct {
     {"circle", RADON}, {"angles", BLUR | RADON}, {"vectors", VOLUME}, {"volume", VOLUME},   {"centre", RADON},
     {"axis", RADON},   {"row", RADON},           {"rotation", RADON}, {"spacing", SCAN},    {"counts", SCAN},
     {"flat", SCAN},    {"dark", SCAN},           {"boundary", BLUR},  {"kernel", BLUR},     {"kernels", BLUR},
-    {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN}};
+    {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN},
+    {"missing", BLUR}, {"saturated", BLUR},      {"frame", BLUR}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static tess_status unknown(const char *path, const char *key, int kind, tess_error *error)
@@ -57,6 +58,7 @@ tess_status tess_problem_check_keys(const char *path, const tess_json *json, tes
         if (i == KNOWN)
             return unknown(path, key, (int)kind, error);
     }
+    static const char *const masks[] = {"missing", "saturated", "frame"};
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle"),
                     *rings = tess_json_get(json, "rings"), *outliers = tess_json_get(json, "outliers");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))
@@ -66,6 +68,10 @@ tess_status tess_problem_check_keys(const char *path, const tess_json *json, tes
     if (rings && !tess_json_is_bool(rings))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"rings\" must be true (they are removed) or false",
                          path);
+    for (int i = 0; i < 3; i++)
+        if (tess_json_get(json, masks[i]) && !tess_json_is_bool(tess_json_get(json, masks[i])))
+            return tess_fail(error, TESS_BAD_INPUT,
+                             "%s: \"%s\" must be true (such values are left out) or false", path, masks[i]);
     if (outliers && !tess_json_is_bool(outliers))
         return tess_fail(error, TESS_BAD_INPUT, "%s: \"outliers\" must be true (they are replaced) or false",
                          path);

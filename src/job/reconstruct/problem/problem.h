@@ -43,6 +43,25 @@ typedef struct tess_detector_grid {
     double first_row, row_step, first_column, column_step;
 } tess_detector_grid;
 
+/* Why values of blurs are left out of the data term (mask/hidden.h). */
+typedef enum tess_hidden_reason {
+    TESS_HIDDEN_MISSING, /* NaN, nodata, behind a mask */
+    TESS_HIDDEN_BRIGHT,  /* cut off at the largest value */
+    TESS_HIDDEN_DARK,    /* cut off at the least value */
+    TESS_HIDDEN_FRAME,   /* of one value, set after the blur */
+    TESS_HIDDEN_REASONS
+} tess_hidden_reason;
+
+typedef struct tess_hidden {
+    bool keep[TESS_HIDDEN_REASONS];     /* they must not be looked for */
+    int64_t count[TESS_HIDDEN_REASONS]; /* values of all blurs */
+    double dark,
+        bright;     /* the values, in units of the solver, at which light is cut off; infinite: at none */
+    int64_t *frame; /* of each row of all blurs: its pixels at the left and at the right; owned; NULL: none */
+    float *frame_value; /* that of the first blur's frame, in units of the file; owned */
+    bool *blurs;        /* whether it has any such value; owned; NULL: none has */
+} tess_hidden;
+
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
@@ -57,6 +76,7 @@ typedef struct tess_problem {
     bool keep_rings;    /* errors of the detector's pixels must not be subtracted (rings.h) */
     bool keep_outliers; /* of blurs (outliers.h) */
     int64_t outliers;   /* values of blurs that were replaced */
+    tess_hidden hidden; /* values of blurs that are left out */
     /* 3-D: 12 numbers per view, in voxels unless as_published; owned */
     double *vectors;
     bool parallel;             /* 3-D: the rays are parallel */

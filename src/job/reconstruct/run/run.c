@@ -5,6 +5,8 @@
 
 #include "base/process.h"
 #include "base/trace.h"
+#include "job/reconstruct/mask/hidden.h"
+#include "job/reconstruct/mask/hidden_rows.h"
 #include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/rings.h"
@@ -127,8 +129,8 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
                                         .relax = recipe->relax,
                                         .inner = recipe->inner,
                                         .weight = WEIGHT * noise * noise,
-                                        .low = s->judge->problem->low,
-                                        .high = s->judge->problem->high,
+                                        .low = tess_hidden_low(s->judge->problem),
+                                        .high = tess_hidden_high(s->judge->problem),
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = s->prior,
                                         .monitor = monitor,
@@ -201,6 +203,7 @@ tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)
     if (r.found)
         TESS_TRY(solve_without_rings(&r, error));
     TESS_TRY(tess_share_agree(w->op->share, finish(&r, error), error));
+    TESS_TRY(tess_share_agree(w->op->share, tess_hidden_restore_frame(s->judge->problem, w, error), error));
     tess_prior_close(s->prior);
     tess_engine_unload(w->engine);
     return tess_judge_image(s->judge, w->vectors[0], &outcome->psnr, &outcome->ssim, error);

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "job/reconstruct/mask/hidden.h"
 #include "solve/settle.h"
 
 /* Of the noise's share of the gradient: the most that it explains, as estimates are wrong by a tenth, and the least that is left
@@ -59,13 +60,37 @@ double tess_fit_raised_noise(const tess_fit *fit, const tess_problem *problem)
     return fmin(RAISED * fit->noise * sqrt(fit->square / fit->explained), MOST_RAISED * problem->high);
 }
 
+/* Where values are left out, A^T y is dark, so it is completed by the mean m of the picture: m + A^T (y - A m). */
+static tess_status begin_behind_masks(const tess_judge *judge, tess_error *error)
+{
+    const tess_problem *p = judge->problem;
+    tess_workspace *w = judge->workspace;
+    const tess_vectors *v = &w->term.images;
+    void *x = w->vectors[0], *more = w->vectors[1];
+    const tess_sum ones = {.a = 0, .x = x, .low = 1, .high = 2};
+    double sum;
+    TESS_TRY(tess_vectors_sum(v, &ones, more, error));
+    TESS_TRY(tess_vectors_dot(v, x, more, &sum, error));
+    const double mean = fmax(sum / (double)tess_workspace_all_values(w), p->low);
+    const tess_sum even = {.a = mean, .x = more},
+                   back = {
+                       .a = 1, .x = x, .b = -1 / (double)p->count, .y = more, .low = p->low, .high = p->high};
+    TESS_TRY(tess_vectors_sum(v, &even, x, error));
+    TESS_TRY(tess_data_term_gradient(&w->term, x, more, error));
+    return tess_vectors_sum(v, &back, x, error);
+}
+
 tess_status tess_reconstruct_begin_anew(const tess_judge *judge, tess_error *error)
 {
     const tess_problem *p = judge->problem;
     tess_workspace *w = judge->workspace;
     void *x = w->vectors[0], *gradient = w->vectors[1];
-    const tess_sum nothing = {.a = 0, .x = x},
-                   back = {.a = -1 / (double)p->count, .x = gradient, .low = p->low, .high = p->high};
+    if (p->hidden.blurs)
+        return begin_behind_masks(judge, error);
+    const tess_sum nothing = {.a = 0, .x = x}, back = {.a = -1 / (double)p->count,
+                                                       .x = gradient,
+                                                       .low = tess_hidden_low(p),
+                                                       .high = tess_hidden_high(p)};
     tess_settle_facts facts;
     TESS_TRY(tess_vectors_sum(&w->term.images, &nothing, x, error));
     TESS_TRY(tess_settle_look(&w->term, w->vectors, &facts, error));
@@ -83,8 +108,8 @@ tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *
     *settled = fmin(sqrt(more / fit->squared), MOST_ERROR * p->high);
     const tess_settle_settings settings = {.weight =
                                                pow(fmax(fit->noise, LEAST_NOISE * p->high) / *settled, 2),
-                                           .low = p->low,
-                                           .high = p->high,
+                                           .low = tess_hidden_low(p),
+                                           .high = tess_hidden_high(p),
                                            .inner = recipe->inner};
     return tess_settle(&w->term, &settings, w->vectors, error);
 }

@@ -1,0 +1,148 @@
+"""Values of measured blurs that say nothing of the picture (missing ones, highlights that are cut off, a frame that was set after the blur) are left out of the data
+term, and the others are restored as well as without them. Backgrounds and paper are no frames and no highlights."""
+import json
+import sys
+
+from support import Bench, np
+
+bench = Bench(sys.argv[1])
+random = np.random.default_rng(4)
+HEIGHT, WIDTH, REACH = 96, 112, 6
+v, u = np.mgrid[-REACH:REACH + 1, -REACH:REACH + 1]
+disc = np.clip(4.8 - np.hypot(v, u), 0, 1)
+gauss = np.exp(-0.5 * (u * u + v * v) / 1.5**2)
+y, x = np.mgrid[:HEIGHT + 2 * REACH, :WIDTH + 2 * REACH]
+scene = 100 + 40 * np.sin(x / 9) * np.cos(y / 6) + 60 * (np.hypot(y - 50, x - 40) < 22) - 40 * (np.abs(y - x - 20) < 6) + 30 * ((x // 6 + y // 8) % 2) * (x > 90)
+
+
+def inner(image):
+    return image[REACH:-REACH, REACH:-REACH]
+
+
+def blurred(sharp, kernel, noise=1.0):
+    side, k = range(2 * REACH + 1), kernel / kernel.sum()
+    out = sum(k[i, j] * sharp[2 * REACH - i:2 * REACH - i + HEIGHT, 2 * REACH - j:2 * REACH - j + WIDTH] for i in side for j in side)
+    return out + random.normal(0, noise, out.shape) if noise else out
+
+
+def bytes_of(values):
+    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+
+
+def problem(values, *kernels, **entries):
+    np.save(bench.path("y.npy"), values)
+    for i, kernel in enumerate(kernels):
+        np.save(bench.path(f"k{i}.npy"), kernel)
+    bench.path("p.json").write_text(json.dumps({"operator": "blur", "kernels": [f"k{i}.npy" for i in range(len(kernels))], "measurement": "y.npy", **entries}))
+    return bench.path("p.json")
+
+
+def solve(values, *kernels, args=(), env=None, **entries):
+    """The record, the result and what was said."""
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(values, *kernels, **entries), "--json", bench.path("r.json"), *args, env=env)
+    if not bench.check(result.status == 0, f"runs: {result}"):
+        return {"reconstruct": {}}, np.zeros(np.shape(values)), ""
+    return json.loads(bench.path("r.json").read_text()), np.load(bench.path("out.npy")).astype(float), result.err
+
+
+def db(image, truth, where=...):
+    return 10 * np.log10(255**2 / np.mean((np.float64(image) - truth)[where] ** 2))
+
+
+def masked(record):
+    return record["reconstruct"].get("masked", {})
+
+
+def as_planned(record):
+    return record["plan"]["peak_bytes"] == record["measured"]["peak_bytes"]
+
+
+truth = inner(scene)
+for name, kernel in (("disc", disc), ("Gaussian", gauss)):
+    soft = blurred(scene, kernel)
+    clean, best, said = solve(bytes_of(soft), kernel)
+    bench.check(not masked(clean) and "left out" not in said and clean["reconstruct"]["inner"] == 6, f"{name}: nothing is left out: {said}")
+
+    # A round field of view, bars, and the corners of a turned picture, in black, white and gray.
+    rows, columns = np.mgrid[:HEIGHT, :WIDTH]
+    shapes = {"field": np.hypot(rows - HEIGHT / 2, columns - WIDTH / 2) < 45, "bars": (rows > 9) & (rows < HEIGHT - 12), "side": columns < WIDTH - 15,
+              "turned": (np.abs(rows + 0.2 * columns - 60) < 40) & (np.abs(columns - 0.2 * rows - 45) < 46)}
+    for (shape, seen), value in zip(shapes.items(), (0, 0, 255, 128)):
+        framed = bytes_of(soft)
+        framed[~seen] = value
+        record, out, said = solve(framed, kernel)
+        hidden = masked(record).get("frame", 0)
+        before, after, right = db(framed, truth, seen), db(out, truth, seen), db(best, truth, seen)
+        bench.check((~seen).sum() <= hidden < (~seen).sum() + 3 * (HEIGHT + WIDTH) and "misfit" not in record["reconstruct"] and "frame" in said, f"{name}, {shape}: {hidden} of {(~seen).sum()}: {said}")
+        bench.check(after > before + 2 and after > right - 1, f"{name}, {shape}: {before:.2f} to {after:.2f} dB, {right:.2f} without a frame")
+        bench.check(np.all(out[~seen] == value), f"{name}, {shape}: the frame stays")
+        bench.check(as_planned(record), f"{name}, {shape}: bytes as planned: {record['plan']['peak_bytes']} {record['measured']['peak_bytes']}")
+    record, out, _ = solve(framed, kernel, frame=False)
+    bench.check(not masked(record) and db(out, truth, seen) < after - 1, f"{name}: a frame that is kept: {db(out, truth, seen):.2f} dB")
+
+    # Highlights: twice as bright as the file holds.
+    bright = scene * 1.9
+    cut = bytes_of(blurred(bright, kernel))
+    record, out, said = solve(cut, kernel)
+    kept, worse, _ = solve(cut, kernel, saturated=False)
+    known = np.clip(inner(bright), 0, 255)
+    before, after, without = db(cut, known), db(out, known), db(worse, known)
+    bench.check(masked(record) == {"bright": int((cut == 255).sum())} and "cut off at the largest value" in said and not masked(kept), f"{name}: highlights: {masked(record)}: {said}")
+    bench.check(after > before + 2 and after > without + 2 and out.max() <= 255, f"{name}: highlights: {before:.2f} to {after:.2f} dB, {without:.2f} if they are kept")
+    plan = bench.run("plan", "reconstruct", bench.path("out.npy"), "--problem", problem(cut, kernel), "--json", bench.path("plan.json"))
+    bench.check(plan.status == 0 and "cut off" in plan.err and json.loads(bench.path("plan.json").read_text())["plan"]["peak_bytes"] == record["measured"]["peak_bytes"], f"plan: the same bytes, and the note: {plan.err}")
+    record, apart, _ = solve(cut, kernel, env={"TESSERA_QUEUE": "1"})
+    bench.check(np.array_equal(apart, out) and as_planned(record), f"{name}: the same bits with a device of separate memory")
+
+    # Missing values: single ones, a block, whole rows, one channel.
+    holes = soft.astype(np.float32)
+    holes[random.random(holes.shape) < 0.1] = np.nan
+    holes[40:48, 60:70] = np.inf
+    holes[:7] = np.nan
+    count, seen = int((~np.isfinite(holes)).sum()), np.isfinite(holes)
+    record, out, said = solve(holes, kernel, range=[0, 255])
+    bench.check(masked(record) == {"missing": count} and "are missing" in said and as_planned(record), f"{name}: {count} missing: {masked(record)}: {said}")
+    bench.check(np.all(np.isfinite(out)) and db(out, truth, seen) > db(best, truth, seen) - 1 and db(out[7:], truth[7:]) > db(best[7:], truth[7:]) - 1.5,
+                f"{name}: {db(out, truth, seen):.2f} dB where values are, {db(out[7:], truth[7:]):.2f} dB with holes, {db(best, truth, seen):.2f} dB without")
+
+# Single values at the end of the range, as of points of light: few steps do.
+single = bytes_of(soft)
+single.flat[random.integers(0, single.size, 25)] = 255
+record, out, said = solve(single, gauss, outliers=False)
+_, worse, _ = solve(single, gauss, outliers=False, saturated=False)
+bench.check(masked(record) == {"bright": int((single == 255).sum())} and record["reconstruct"]["inner"] == 6 and "cut off" not in said and db(out, truth) > db(best, truth) - 0.5 > db(worse, truth) + 2,
+            f"single values: {masked(record)}, {db(out, truth):.2f} dB, {db(worse, truth):.2f} dB if they are kept: {said}")
+
+colour = np.stack([soft, 0.8 * soft + 20, 255 - soft], -1).astype(np.float32)
+colour[20:30, 30:50, 2] = np.nan
+record, out, _ = solve(colour, gauss, range=[0, 255])
+bench.check(masked(record) == {"missing": 200} and np.abs(out[20:30, 30:50, 2] - (255 - truth[20:30, 30:50])).mean() < 6, f"one channel: {masked(record)}")
+
+# Of two blurs, what one does not show the other does; only one has a mask.
+first, second = (blurred(scene, k).astype(np.float32) for k in (gauss, disc))
+whole, both, _ = solve(np.concatenate([first, second]), gauss, disc, range=[0, 255], gains=[1, 1])
+first[30:70, 40:80] = np.nan
+record, out, _ = solve(np.concatenate([first, second]), gauss, disc, range=[0, 255], gains=[1, 1])
+more = record["plan"]["peak_bytes"]["total"] - whole["plan"]["peak_bytes"]["total"]
+bench.check(masked(record) == {"missing": 1600} and db(out, truth) > db(both, truth) - 4, f"two blurs: {db(out, truth):.2f} of {db(both, truth):.2f} dB")
+bench.check(3.5 * HEIGHT * WIDTH < more < 6 * HEIGHT * WIDTH, f"two blurs: a mask for one of them: {more} bytes")
+
+# What is no fault: black backgrounds, white paper with noise, a bright disc of one value; stars.
+boxes = 200.0 * (((x // 17) % 3 == 1) & ((y // 14) % 3 == 1))
+paper = 255 - boxes
+points = np.zeros(scene.shape)
+points.flat[random.integers(0, points.size, 60)] = 1200
+for name, sharp, noise in (("night", boxes, 0), ("night with noise", boxes, 2), ("paper with noise", paper, 2), ("stars", points, 0), ("stars on gray", points + 40, 1), ("one value", 0.7 * boxes + 50, 0),
+                           ("gray", 128 + 0.6 * boxes - 0.6 * np.roll(boxes, 17, 1), 0), ("texture on gray", 128 + (boxes > 0) * random.uniform(-128, 127, boxes.shape), 0)):
+    for label, kernel in (("disc", disc), ("Gaussian", gauss)):
+        record, _, said = solve(bytes_of(blurred(sharp, kernel, noise)), kernel, args=("--iterations", "1"))
+        bench.check(not masked(record) and "left out" not in said, f"{name}, {label}: {masked(record)}: {said}")
+    record, _, said = solve(blurred(sharp, kernel, noise).astype(np.float32), kernel, args=("--iterations", "1"))
+    bench.check(not masked(record), f"{name}, floats: {masked(record)}")
+
+bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(np.concatenate([soft, np.full_like(soft, np.nan)]), gauss, gauss)), 1, "y.npy", "all values of blur 1", "missing")
+bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(holes, gauss, missing=False)), 1, "y.npy", "are NaN", "fill the gaps")
+for key in ("missing", "saturated", "frame"):
+    bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(soft, gauss, **{key: "yes"})), 1, f'"{key}" must be true')
+
+bench.finish()
