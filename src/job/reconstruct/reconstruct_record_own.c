@@ -128,6 +128,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     tess_json *range = tess_json_array();
     tess_json_append_double(&range, p->low * p->unit + p->offset);
     tess_json_append_double(&range, p->high * p->unit + p->offset);
+    if (p->above > 0)
+        tess_json_set_double(own, "brightest", tess_problem_top(p) * p->unit + p->offset);
     tess_json_set(own, "range", range);
 }
 

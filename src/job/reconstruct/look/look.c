@@ -12,6 +12,7 @@
 #include "job/reconstruct/look/gains.h"
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/outliers.h"
+#include "job/reconstruct/look/sampled_kernel.h"
 
 /* largest share of the values of an image of [0, 1] that may lie outside */
 static const double MOST_OUTSIDE = 0.02;
@@ -26,6 +27,8 @@ static const double OVER_ONE = 0.08, MOST_RUNS = 0.002;
 
 /* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
+
+static const double LEAST_PEAK = 1e-4; /* of a kernel, whatever it says */
 
 static const double ALIKE = 4; /* ratio of the spans of bands: more is noted */
 
@@ -227,6 +230,10 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant image: any unit works */
     p->low = 0;
     p->high = 1;
+    /* A point is brighter than its blur, but the kernel leaves so much of it that it cannot be brighter than this. */
+    double peak;
+    TESS_TRY(tess_kernels_peak(p, &peak, error));
+    p->above = fmax(1 / fmax(peak, LEAST_PEAK) - 1, 0);
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
         l->recipe->noise /= p->unit;
     scaling by = {(float)p->unit, p->offset};

@@ -106,7 +106,7 @@ static tess_status fit_range(const starting *s, tess_error *error)
 {
     const tess_problem *p = s->problem;
     void *x = s->w->vectors[0];
-    tess_sum sum = {.a = 1, .x = x, .low = p->low, .high = p->high};
+    tess_sum sum = {.a = 1, .x = x, .low = p->low, .high = tess_problem_top(p)};
     if (s->recipe->peak_normalised || s->recipe->init == TESS_INIT_ADJOINT) {
         tess_extremes seen;
         TESS_TRY(tess_workspace_extremes(s->w, x, tess_workspace_values(&s->w->op->image), &seen, error));

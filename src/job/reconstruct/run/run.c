@@ -132,7 +132,7 @@ static tess_status iterate(running *r, const tess_recipe *recipe, tess_error *er
                                         .inner = recipe->inner,
                                         .weight = WEIGHT * noise * noise,
                                         .low = s->judge->problem->low,
-                                        .high = s->judge->problem->high,
+                                        .high = tess_problem_top(s->judge->problem),
                                         .denoise = tess_prior_denoise,
                                         .denoise_user = s->prior,
                                         .monitor = monitor,

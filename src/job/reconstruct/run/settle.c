@@ -81,7 +81,7 @@ tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *
     const tess_settle_settings settings = {.weight =
                                                pow(fmax(fit->noise, LEAST_NOISE * p->high) / *settled, 2),
                                            .low = p->low,
-                                           .high = p->high,
+                                           .high = tess_problem_top(p),
                                            .inner = recipe->inner};
     return tess_settle(&w->term, &settings, w->vectors, error);
 }
