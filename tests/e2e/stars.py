@@ -43,4 +43,11 @@ for sigma, reach in ((0.6, 4), (1.2, 6)):
     bench.check(own.get("range_from") == "data" and own.get("brightest", 0) > flux.max() and 0.85 < bright.min() and bright.max() < 1.15 and "cut off" not in said,
                 f"floats, a Gaussian of {sigma}: flux of bright stars {np.round(bright, 2)}, range {own.get('range')}, brightest {own.get('brightest')}: {said}")
 
+# Of 16 bits the range is that of the type, and its least noise is far above the stars' own: that is said, and what is advised helps.
+own, ratio, flux, said = solve(kernel_of(1.2, 6), np.uint16)
+bench.check(own.get("noise_from") == "range" and abs(own["noise"] - 0.005 * 65535) < 1 and "details below it vanish" in said and "save it as floats" in said and "[0, 4" not in said,
+            f"16 bits: noise {own.get('noise')} from {own.get('noise_from')}: {said}")
+own, _, _, said = solve(kernel_of(1.2, 6), np.uint16, noise=NOISE)
+bench.check(own.get("noise_from") == "given" and "vanish" not in said, f"a noise that is given: {own.get('noise')}: {said}")
+
 bench.finish()

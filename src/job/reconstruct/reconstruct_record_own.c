@@ -73,7 +73,9 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     if (p->synthetic)
         return;
     tess_json_set_string(own, "noise_from",
-                         noise_to_come(about) ? "estimate" : noises[about->recipe->noise_from]);
+                         noise_to_come(about)         ? "estimate"
+                         : about->recipe->least_noise ? "range"
+                                                      : noises[about->recipe->noise_from]);
     if (p->noise_estimate >= 0)
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {

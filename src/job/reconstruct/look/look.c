@@ -5,6 +5,7 @@
 #include "job/reconstruct/look/look.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
@@ -201,15 +202,30 @@ static tess_status doubt_bands(const looking *l, tess_error *error)
     return status;
 }
 
+/* The least noise of a range that is far too large hides faint details. A smaller range would cut off points, which are brighter than their
+ * blurs; that of floats does not. */
+static void note_type(const looking *l, double largest)
+{
+    const tess_problem *p = l->problem;
+    char hidden[96] = "";
+    if (l->recipe->noise_from == TESS_NOISE_FROM_DEFAULT)
+        snprintf(hidden, sizeof hidden,
+                 "; at least %.3g is taken for noise there (0.005 of it), so that details below it vanish",
+                 tess_problem_least_noise(p) * p->unit);
+    tess_note(
+        l->common, TESS_NOTE_WARNING,
+        "%s: its largest value is %g, of a range up to %g, which is that of its type%s; save it as "
+        "floats, whose range is found and cuts nothing off, or, if the sharp picture cannot be brighter "
+        "than a value (as of a camera of fewer bits), give \"range\": [0, that value]",
+        p->measurement, largest * p->unit, p->unit, hidden);
+}
+
 static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
     tess_problem *p = l->problem;
     if (p->range_from == TESS_RANGE_FROM_TYPE) {
         if (e->high > 0 && e->high < SHARE_OF_TYPE)
-            tess_note(l->common, TESS_NOTE_WARNING,
-                      "%s: its largest value is %g, of a range up to %g, which is that of its type; give "
-                      "\"range\": [0, %g], or what fits",
-                      p->measurement, e->high * p->unit, p->unit, e->high * p->unit);
+            note_type(l, e->high);
         return TESS_OK;
     }
     if (p->range_from == TESS_RANGE_FROM_GIVEN)
