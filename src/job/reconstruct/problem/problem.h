@@ -54,6 +54,7 @@ typedef struct tess_problem {
     tess_detector_grid
         *detector_grid; /* of each view, if the views are resampled; owned; NULL: they are not */
     bool keep_detector; /* they must not be */
+    bool keep_dead;     /* only detector pixels without any value are filled (dead_pixels.h) */
     bool keep_rings;    /* errors of the detector's pixels must not be subtracted (rings.h) */
     bool keep_outliers; /* of blurs (outliers.h) */
     int64_t outliers;   /* values of blurs that were replaced */
