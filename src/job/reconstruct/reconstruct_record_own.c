@@ -87,7 +87,9 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     if (p->synthetic)
         return;
     tess_json_set_string(own, "noise_from",
-                         noise_to_come(about) ? "estimate" : noises[about->recipe->noise_from]);
+                         noise_to_come(about)         ? "estimate"
+                         : about->recipe->least_noise ? "range"
+                                                      : noises[about->recipe->noise_from]);
     if (p->noise_estimate >= 0)
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {
@@ -144,6 +146,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     tess_json *range = tess_json_array();
     tess_json_append_double(&range, p->low * p->unit + p->offset);
     tess_json_append_double(&range, p->high * p->unit + p->offset);
+    if (p->above > 0)
+        tess_json_set_double(own, "brightest", tess_problem_top(p) * p->unit + p->offset);
     tess_json_set(own, "range", range);
 }
 

@@ -35,7 +35,8 @@ static void say_taken(tess_summary *w, const tess_json *own)
         tess_say(w, "noise     %.4g %s\n", tess_json_get_double(own, "noise", 0),
                  strcmp(from, "estimate") == 0 ? "estimated from the measurements"
                  : strcmp(from, "given") == 0  ? "as given"
-                                               : "by default: 0.01 of the range");
+                 : strcmp(from, "range") == 0 ? "the least for this range, 0.005 of it; the estimate is lower"
+                                              : "by default: 0.01 of the range");
     if (tess_json_get_int(own, "starved", 0))
         tess_say(w,
                  "          %lld values (%.2g %%) were counted so low that their line integrals are only "

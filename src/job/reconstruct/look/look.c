@@ -5,6 +5,7 @@
 #include "job/reconstruct/look/look.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
@@ -12,6 +13,7 @@
 #include "job/reconstruct/look/gains.h"
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/outliers.h"
+#include "job/reconstruct/look/sampled_kernel.h"
 
 /* largest share of the values of an image of [0, 1] that may lie outside */
 static const double MOST_OUTSIDE = 0.02;
@@ -26,6 +28,8 @@ static const double OVER_ONE = 0.08, MOST_RUNS = 0.002;
 
 /* Floats whose largest value is less have another unit. */
 static const double LEAST_OF_ONE = 0.25;
+
+static const double LEAST_PEAK = 1e-4; /* of a kernel, whatever it says */
 
 static const double ALIKE = 4; /* ratio of the spans of bands: more is noted */
 
@@ -198,15 +202,30 @@ static tess_status doubt_bands(const looking *l, tess_error *error)
     return status;
 }
 
+/* The least noise of a range that is far too large hides faint details. A smaller range would cut off points, which are brighter than their
+ * blurs; that of floats does not. */
+static void note_type(const looking *l, double largest)
+{
+    const tess_problem *p = l->problem;
+    char hidden[96] = "";
+    if (l->recipe->noise_from == TESS_NOISE_FROM_DEFAULT)
+        snprintf(hidden, sizeof hidden,
+                 "; at least %.3g is taken for noise there (0.005 of it), so that details below it vanish",
+                 tess_problem_least_noise(p) * p->unit);
+    tess_note(
+        l->common, TESS_NOTE_WARNING,
+        "%s: its largest value is %g, of a range up to %g, which is that of its type%s; save it as "
+        "floats, whose range is found and cuts nothing off, or, if the sharp picture cannot be brighter "
+        "than a value (as of a camera of fewer bits), give \"range\": [0, that value]",
+        p->measurement, largest * p->unit, p->unit, hidden);
+}
+
 static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
     tess_problem *p = l->problem;
     if (p->range_from == TESS_RANGE_FROM_TYPE) {
         if (e->high > 0 && e->high < SHARE_OF_TYPE)
-            tess_note(l->common, TESS_NOTE_WARNING,
-                      "%s: its largest value is %g, of a range up to %g, which is that of its type; give "
-                      "\"range\": [0, %g], or what fits",
-                      p->measurement, e->high * p->unit, p->unit, e->high * p->unit);
+            note_type(l, e->high);
         return TESS_OK;
     }
     if (p->range_from == TESS_RANGE_FROM_GIVEN)
@@ -227,6 +246,10 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant image: any unit works */
     p->low = 0;
     p->high = 1;
+    /* A point is brighter than its blur, but the kernel leaves so much of it that it cannot be brighter than this. */
+    double peak;
+    TESS_TRY(tess_kernels_peak(p, &peak, error));
+    p->above = fmax(1 / fmax(peak, LEAST_PEAK) - 1, 0);
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
         l->recipe->noise /= p->unit;
     scaling by = {(float)p->unit, p->offset};

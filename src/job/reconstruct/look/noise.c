@@ -33,7 +33,7 @@ static const double STRIPES = 2.5, PLAIN = 1.5;
 /* ratio of the largest to the least level: less is within the error of the estimates */
 static const double DIFFER = 1.25;
 
-static double least_noise(const tess_problem *p)
+double tess_problem_least_noise(const tess_problem *p)
 {
     return fmax(LEAST_NOISE * p->high, fmin(QUANTISED * p->quantised / p->unit, MOST_QUANTISED * p->high));
 }
@@ -142,7 +142,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
     TESS_TRY(level_of(p, w, i, shape, 1, memory, level, &sure, error));
     if (*level < 0)
         return TESS_OK;
-    const double pixels = fmax(*level, least_noise(p));
+    const double pixels = fmax(*level, tess_problem_least_noise(p));
     if (sure == TESS_NOISE_ROUGH && tess_noise_bytes(&half) > 0) {
         TESS_TRY(level_of(p, w, i, shape, 2, memory, &coarse, &again, error));
         const double risen = coarse * fmin(sqrt(coarse / fmax(*level, 1e-30)), MOST_RISE);
@@ -150,7 +150,7 @@ static tess_status noise_of(const tess_problem *p, tess_workspace *w, int64_t i,
             *level = risen;
     }
     *found = fmax(*found, *level);
-    *level = fmax(*level, least_noise(p));
+    *level = fmax(*level, tess_problem_least_noise(p));
     *rise = fmax(*rise, *level / pixels);
     *confidence = sure < *confidence ? sure : *confidence;
     return TESS_OK;
@@ -175,6 +175,7 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
     recipe->noise = differ ? least : sqrt(sum / (double)known);
     recipe->noise_from = TESS_NOISE_FROM_DATA;
     recipe->noise_of_pixels = recipe->noise / rise;
+    recipe->least_noise = found < LEAST_NOISE * p->high && recipe->noise <= LEAST_NOISE * p->high;
     for (int64_t i = 0; differ && i < p->count; i++)
         levels[i] = levels[i] > 0 ? least / levels[i] : least / largest;
     if (differ)
@@ -189,7 +190,8 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
     tess_note(common, rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL, "%s: noise %.4g%s, estimated%s",
               p->measurement, recipe->noise * p->unit,
               differ ? " in the best of the blurs, which differ" : "",
-              recipe->noise <= least_noise(p) && p->quantised > 0 && recipe->noise > LEAST_NOISE * p->high
+              recipe->noise <= tess_problem_least_noise(p) && p->quantised > 0 &&
+                      recipe->noise > LEAST_NOISE * p->high
                   ? " from the quantisation of a JPEG; give \"noise\" where it is known"
               : !rough   ? ""
               : constant ? " roughly: all its values are equal; give \"noise\" where it is known"
@@ -205,8 +207,10 @@ static void raise_for_stripes(const tess_problem *p, tess_recipe *recipe, const 
     const bool given = recipe->noise_from == TESS_NOISE_FROM_GIVEN;
     if (recipe->noise_from == TESS_NOISE_FROM_DEFAULT || !(noise > PLAIN * recipe->noise))
         return;
-    if (!given)
+    if (!given) {
         recipe->noise = recipe->noise_of_pixels = noise;
+        recipe->least_noise = false;
+    }
     tess_note(common, TESS_NOTE_WARNING,
               "%s: its rows or columns have stripes of %.3g, as from a camera's amplifiers; %s %.3g: remove "
               "them first for a sharper picture",

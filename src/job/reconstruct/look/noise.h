@@ -6,6 +6,8 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "job/reconstruct/run/workspace.h"
 
+/* The least noise that is assumed: an estimate below it is raised to it. */
+double tess_problem_least_noise(const tess_problem *problem);
 /* Estimates the noise of measured blurs, and their weights if it differs. `constant`: all values are equal. */
 tess_status tess_problem_find_noise(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
                                     const tess_common *common, bool constant,

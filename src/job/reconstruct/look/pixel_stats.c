@@ -18,6 +18,8 @@ static const double UNRELATED = 0.4; /* largest correlation of those that do not
 static const double CERTAIN = 6;     /* standard errors between both, after Fisher's transform */
 static const double LOUD = 2;        /* times the deviation of both neighbours: more is noise */
 static const double TOO_LOUD = 5;
+static const float FLASHES =
+    32; /* one in so many views may be as far off as the farthest, without being noise */
 static const double AIR = 0.15; /* of what a wall shows: less is seen by no column inside of it */
 static const double FAR = 0.05; /* of the largest mean: less may be air */
 
@@ -85,6 +87,14 @@ static bool is_mirrored(const tess_pixel_stats *s, const tess_turning *turning, 
     return false;
 }
 
+/* The squares of a pixel without what a few views can make of them: noise has its share in all views, while the layers of a laminate shine
+ * up in the few that see them from the side, in some columns alone. */
+static float lasting_square(const tess_pixel_stats *s, int64_t i)
+{
+    const float far = fmaxf(s->high[i] - s->mean[i], s->mean[i] - s->low[i]);
+    return s->square[i] - fmaxf((float)s->views / FLASHES, 1) * far * far;
+}
+
 /* Whether a pixel between a and b has other values, or more noise. */
 static bool is_odd(const tess_pixel_stats *s, const tess_turning *turning, int64_t i, int64_t a, int64_t b,
                    double far)
@@ -93,7 +103,7 @@ static bool is_odd(const tess_pixel_stats *s, const tess_turning *turning, int64
                  between = (1 - share) * (double)s->mean[a] + share * (double)s->mean[b],
                  excess = (double)s->mean[i] - between;
     return (fabs(excess) > far && !is_mirrored(s, turning, i, excess)) ||
-           s->square[i] > (float)(LOUD * LOUD) * fmaxf(s->square[a], s->square[b]);
+           lasting_square(s, i) > (float)(LOUD * LOUD) * fmaxf(s->square[a], s->square[b]);
 }
 
 /* Whether the pixels from `first` to `last` are strangers to those around them and to each other. */
@@ -136,7 +146,7 @@ static bool is_too_loud(const tess_pixel_stats *s, int64_t i)
 {
     if (i % s->columns < 1 || i % s->columns + 1 >= s->columns || s->views < LEAST_VIEWS)
         return false;
-    return s->square[i] > (float)(TOO_LOUD * TOO_LOUD) * fmaxf(s->square[i - 1], s->square[i + 1]);
+    return lasting_square(s, i) > (float)(TOO_LOUD * TOO_LOUD) * fmaxf(s->square[i - 1], s->square[i + 1]);
 }
 
 bool tess_pixel_is_wild(const tess_pixel_stats *s, const tess_turning *turning, int64_t i, double largest)

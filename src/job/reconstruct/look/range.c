@@ -291,7 +291,7 @@ static tess_status doubt_given(const tess_problem *p, tess_workspace *w, double 
 tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, const tess_common *common,
                                      tess_error *error)
 {
-    ending e = {.high = (float)(0.99999 * p->high)};
+    ending e = {.high = (float)(0.99999 * tess_problem_top(p))};
     const bool blur = p->physics == TESS_PHYSICS_BLUR,
                given = p->range_from == TESS_RANGE_FROM_GIVEN && !blur && !p->synthetic && !p->as_published;
     if (p->range_from != TESS_RANGE_FROM_DATA && !given)
@@ -307,7 +307,7 @@ tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, c
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: %lld values of the result are cut off at %.4g, the end of the estimated range; if the "
                   "%s, give \"range\": [%.4g, largest value]",
-                  p->measurement, (long long)at_end, p->offset + p->unit,
+                  p->measurement, (long long)at_end, p->offset + tess_problem_top(p) * p->unit,
                   blur ? "sharp picture may be brighter" : "object may be denser",
                   p->offset + p->low * p->unit);
     return TESS_OK;

@@ -14,7 +14,8 @@ static const double FEW = 0.005; /* of all values: photographs have so many at t
 
 double tess_hidden_high(const tess_problem *p)
 {
-    return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? p->high + BEYOND * (p->high - p->low) : p->high;
+    const double top = tess_problem_top(p);
+    return p->hidden.count[TESS_HIDDEN_BRIGHT] > 0 ? fmax(top, p->high + BEYOND * (p->high - p->low)) : top;
 }
 
 double tess_hidden_low(const tess_problem *p)

@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "job/reconstruct/plan/rates.h"
 #include "job/reconstruct/problem/data.h"
+#include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/run/quality.h"
 #include "job/reconstruct/scan/rings.h"
 #include "plan/limit.h"
@@ -29,6 +30,9 @@ static void lay_out_host(const tess_planning *job)
                             p->file_rows * p->file_columns,     tess_rings_row(p)};
     layout->has_truth = tess_problem_has_truth(p);
     layout->ring_values = tess_rings_values(p);
+    layout->start_values = tess_reconstruct_keeps_start(p, job->recipe) && !(job->settings->max_seconds > 0)
+                               ? tess_workspace_values(&job->workspace->op->image)
+                               : 0;
     layout->is_shown = job->settings->side_by_side != NULL;
     layout->image_values = tess_problem_own(p) * tess_problem_row(p);
     layout->above_values = layout->has_truth ? tess_judge_above(p) * tess_problem_row(p) : 0;

@@ -252,6 +252,7 @@ static tess_status describe(const char *path, const tess_json *json, tess_proble
                                      p, error));
     TESS_TRY(read_range(path, json, p, error));
     p->noise = tess_json_get_double(json, "noise", -1);
+    p->keep_dead = !tess_json_get_bool(json, "dead_pixels", true);
     p->keep_rings = !tess_json_get_bool(json, "rings", true);
     p->keep_outliers = !tess_json_get_bool(json, "outliers", true);
     p->hidden.keep[TESS_HIDDEN_MISSING] = !tess_json_get_bool(json, "missing", true);

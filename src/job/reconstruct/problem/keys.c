@@ -23,12 +23,12 @@ static const struct {
     {"axis", RADON},   {"row", RADON},           {"rotation", RADON}, {"spacing", SCAN},    {"counts", SCAN},
     {"flat", SCAN},    {"dark", SCAN},           {"boundary", BLUR},  {"kernel", BLUR},     {"kernels", BLUR},
     {"axes", BLUR},    {"gains", BLUR},          {"outliers", BLUR},  {"resample", VOLUME}, {"rings", SCAN},
-    {"missing", BLUR}, {"saturated", BLUR},      {"frame", BLUR}};
+    {"missing", BLUR}, {"saturated", BLUR},      {"frame", BLUR},     {"dead_pixels", SCAN}};
 enum { KNOWN = sizeof known / sizeof known[0] };
 
 static tess_status unknown(const char *path, const char *key, int kind, tess_error *error)
 {
-    char names[256] = "", meant[64] = "";
+    char names[320] = "", meant[64] = "";
     size_t used = 0;
     int least = tess_spelling_limit(key);
     for (int i = 0; i < KNOWN; i++) {
@@ -59,6 +59,10 @@ tess_status tess_problem_check_keys(const char *path, const tess_json *json, tes
             return unknown(path, key, (int)kind, error);
     }
     static const char *const masks[] = {"missing", "saturated", "frame"};
+    const tess_json *dead = tess_json_get(json, "dead_pixels");
+    if (dead && !tess_json_is_bool(dead))
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: \"dead_pixels\" must be true (they are filled from others) or false", path);
     const tess_json *noise = tess_json_get(json, "noise"), *circle = tess_json_get(json, "circle"),
                     *rings = tess_json_get(json, "rings"), *outliers = tess_json_get(json, "outliers");
     if (noise && !(tess_json_as_double(noise, -1) >= 0))

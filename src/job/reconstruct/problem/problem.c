@@ -271,7 +271,7 @@ tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_se
 void tess_problem_to_units(const tess_problem *p, int64_t count, float *values)
 {
     for (int64_t i = 0; i < count; i++)
-        values[i] = (float)(fmin(fmax((double)values[i], p->low), p->high) * p->unit + p->offset);
+        values[i] = (float)(fmin(fmax((double)values[i], p->low), tess_problem_top(p)) * p->unit + p->offset);
 }
 
 void tess_problem_clear(tess_problem *p)

@@ -73,6 +73,7 @@ typedef struct tess_problem {
     tess_detector_grid
         *detector_grid; /* of each view, if the views are resampled; owned; NULL: they are not */
     bool keep_detector; /* they must not be */
+    bool keep_dead;     /* only detector pixels without any value are filled (dead_pixels.h) */
     bool keep_rings;    /* errors of the detector's pixels must not be subtracted (rings.h) */
     bool keep_outliers; /* of blurs (outliers.h) */
     int64_t outliers;   /* values of blurs that were replaced */
@@ -132,6 +133,7 @@ typedef struct tess_problem {
     bool as_published;
     bool bare_integers; /* integer views that are read as line integrals */
     double low, high;   /* range of the truth, in units */
+    double above;       /* blurs: how much brighter than `high` the picture may be */
     double unit;        /* file value that is 1 in the solver: networks were trained on images up to 1 */
     /* file value that is 0 in the solver; nonzero only for blurs, which preserve constants */
     double offset;
@@ -167,7 +169,12 @@ void tess_problem_clear(tess_problem *problem);
  * and sets the margin of blurs with an unknown boundary. */
 void tess_problem_choose_unit(const tess_reconstruct_settings *settings, tess_problem *problem);
 void tess_problem_set_margin(tess_problem *problem);
-/* Converts `count` values of the solver to the units of the data, clamped to the range. */
+/* The largest value of a picture. */
+static inline double tess_problem_top(const tess_problem *problem)
+{
+    return problem->high + problem->above;
+}
+/* Converts `count` values of the solver to the units of the data, clamped to what the picture may be. */
 void tess_problem_to_units(const tess_problem *problem, int64_t count, float *values);
 
 tess_extent tess_problem_image_extent(const tess_problem *problem);

@@ -7,6 +7,7 @@
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/plan/margins.h"
 #include "job/reconstruct/run/noise.h"
+#include "job/reconstruct/run/settle.h"
 #include "solve/cg.h"
 #include "solve/power.h"
 
@@ -105,7 +106,7 @@ static tess_status fit_range(const starting *s, tess_error *error)
 {
     const tess_problem *p = s->problem;
     void *x = s->w->vectors[0];
-    tess_sum sum = {.a = 1, .x = x, .low = p->low, .high = p->high};
+    tess_sum sum = {.a = 1, .x = x, .low = p->low, .high = tess_problem_top(p)};
     if (s->recipe->peak_normalised || s->recipe->init == TESS_INIT_ADJOINT) {
         tess_extremes seen;
         TESS_TRY(tess_workspace_extremes(s->w, x, tess_workspace_values(&s->w->op->image), &seen, error));
@@ -163,6 +164,22 @@ static tess_status first_estimate(const starting *s, tess_error *error)
     return fit_range(s, error);
 }
 
+/* Copies the first estimate between the solver and the host. */
+static void keep_start(tess_workspace *w, bool back)
+{
+    tess_device *device = w->engine->device;
+    const size_t bytes = (size_t)w->layout.start_values * sizeof(float);
+    if (w->host.start)
+        device->memory->copy(device, back ? w->vectors[0] : w->host.start,
+                             back ? w->host.start : w->vectors[0], bytes, NULL);
+}
+
+bool tess_reconstruct_keeps_start(const tess_problem *p, const tess_recipe *recipe)
+{
+    return tess_fit_is_judged(p, recipe) && recipe->noise_from != TESS_NOISE_FROM_GIVEN &&
+           (recipe->init == TESS_INIT_MEAN || recipe->init == TESS_INIT_ADJOINT);
+}
+
 tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error)
 {
@@ -182,6 +199,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe,
         op->table->absorb(op, w->measurement.data, w->scratch, NULL);
     TESS_TRY(find_step(&s, error));
     TESS_TRY(first_estimate(&s, error));
+    keep_start(w, false);
     TESS_TRY(device->streams->sync(device, NULL, error));
     if (tess_data_term_absorbed(op))
         tess_workspace_drop_measurement(w);
@@ -193,6 +211,9 @@ tess_status tess_reconstruct_restart(const tess_judge *judge, const tess_recipe 
     tess_device *device = judge->workspace->engine->device;
     tess_start unused = {0};
     const starting s = {judge->problem, recipe, judge, judge->workspace, 0, &unused};
-    TESS_TRY(first_estimate(&s, error));
+    if (judge->workspace->host.start)
+        keep_start(judge->workspace, true);
+    else
+        TESS_TRY(first_estimate(&s, error));
     return device->streams->sync(device, NULL, error);
 }

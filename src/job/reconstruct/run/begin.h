@@ -16,7 +16,10 @@ typedef struct tess_start {
  * them. Completes the recipe by what depends on the noise. */
 tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe, uint64_t seed,
                                    tess_start *start, tess_error *error) TESS_MUST_CHECK;
-/* Stores the first estimate again, from measurements that were changed. */
+/* Whether data that do not fit may need the first estimate again (settle.h), which came from measurements that are gone by then.
+ * Conjugate gradients find theirs again from what the operator absorbed. */
+bool tess_reconstruct_keeps_start(const tess_problem *problem, const tess_recipe *recipe);
+/* Stores the first estimate again: as it was, if it was kept, otherwise from measurements that were changed. */
 tess_status tess_reconstruct_restart(const tess_judge *judge, const tess_recipe *recipe,
                                      tess_error *error) TESS_MUST_CHECK;
 

@@ -180,7 +180,7 @@ tess_status tess_judge_image(const tess_judge *judge, const void *image, double 
                .truth = host->rows[1],
                .samples = tess_problem_row(p),
                .low = (float)p->low,
-               .high = (float)p->high,
+               .high = (float)tess_problem_top(p),
                .truth_low = estimated ? -FLT_MAX : (float)p->low,
                .truth_high = estimated ? FLT_MAX : (float)p->high,
                .peak = estimated ? host->truth_peak : (float)p->high};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/process.h"
 #include "base/trace.h"
 #include "job/reconstruct/mask/hidden.h"
@@ -20,6 +21,9 @@ static const double WEIGHT = 0.23;
 enum { LOOK = 1, ROUNDS = 3 };
 static const double ROUGH = 0.1; /* least sigma of these rounds */
 static const double GROWS = 1.1; /* of the rings' level, in a round after which there is another one */
+
+/* Fewer iterations are not judged by the data; with so many steps of conjugate gradients they are solved for, also at the border. */
+enum { LEAST_JUDGED = 2, SURE_INNER = 30 };
 
 /* One run of the loop. */
 typedef struct running {
@@ -173,6 +177,28 @@ static bool rings_wanted(const tess_solving *s)
            recipe->iterations > LOOK && !(s->max_seconds > 0);
 }
 
+/* Looks at how the result fits the data. If it does not, the loop may not have converged: wide kernels, and pictures that are hardly larger than
+ * them, need more steps. So it goes on before data are called wrong. */
+static tess_status judge_fit(running *r, const tess_recipe *recipe, tess_fit *fit, tess_error *error)
+{
+    const tess_solving *s = r->solving;
+    tess_recipe more = *recipe;
+    TESS_TRY(tess_reconstruct_look_at_fit(s->judge, recipe, fit, error));
+    s->outcome->misfit = s->outcome->result.iterations < LEAST_JUDGED ? 0 : tess_fit_misfit(fit);
+    if (!(s->outcome->misfit > 0) || s->max_seconds > 0 || tess_data_term_exact(s->judge->workspace->op))
+        return TESS_OK;
+    more.sigma = more.last_sigma;
+    more.inner = tess_max_i64(more.inner, SURE_INNER);
+    tess_stop_begin(&s->judge->workspace->engine->stop,
+                    more.iterations * tess_workspace_pixels(s->judge->workspace));
+    *r = (running){.solving = s};
+    TESS_TRY(iterate(r, &more, error));
+    TESS_TRY(tess_reconstruct_look_at_fit(s->judge, recipe, fit, error));
+    if (!(tess_fit_misfit(fit) > 0))
+        s->outcome->misfit = 0;
+    return TESS_OK;
+}
+
 /* The last step. Data that do not fit the kernel are given less weight, in another run of the loop. */
 static tess_status finish(running *r, tess_error *error)
 {
@@ -180,16 +206,20 @@ static tess_status finish(running *r, tess_error *error)
     tess_outcome *outcome = s->outcome;
     tess_recipe raised = *s->recipe;
     tess_fit fit;
-    TESS_TRY(tess_reconstruct_look_at_fit(s->judge, s->recipe, &fit, error));
-    outcome->misfit = tess_fit_misfit(&fit);
-    if (!(outcome->misfit > 0 && raised.noise_from == TESS_NOISE_FROM_DATA) || s->max_seconds > 0)
+    TESS_TRY(judge_fit(r, s->recipe, &fit, error));
+    const double misfit = outcome->misfit;
+    if (!(misfit > 0 && raised.noise_from == TESS_NOISE_FROM_DATA) || s->max_seconds > 0)
         return tess_reconstruct_settle(s->judge, s->recipe, &fit, &outcome->settled, error);
-    raised.noise = outcome->raised = tess_fit_raised_noise(&fit, s->judge->problem);
+    raised.noise = outcome->raised = tess_fit_raised_noise(&fit, misfit, s->judge->problem);
+    raised.noise_from = TESS_NOISE_FROM_GIVEN; /* from here on it is as if the problem had stated it */
     tess_stop_begin(&s->judge->workspace->engine->stop,
                     raised.iterations * tess_workspace_pixels(s->judge->workspace));
     *r = (running){.solving = s};
-    TESS_TRY(tess_reconstruct_begin_anew(s->judge, error));
-    return iterate(r, &raised, error);
+    TESS_TRY(tess_reconstruct_restart(s->judge, &raised, error));
+    TESS_TRY(iterate(r, &raised, error));
+    TESS_TRY(judge_fit(r, &raised, &fit, error));
+    outcome->misfit = misfit;
+    return tess_reconstruct_settle(s->judge, &raised, &fit, &outcome->settled, error);
 }
 
 tess_status tess_reconstruct_solve(const tess_solving *s, tess_error *error)

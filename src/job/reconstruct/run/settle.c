@@ -21,9 +21,18 @@ static const double MOST_ERROR = 0.03, LEAST_NOISE = 0.0025;
 /* Ratio of the gradient to what noise explains: photographs whose kernel is right have up to 3.4 (in slight blurs 6.3); with
  * highlights that are cut off, or a frame that was added to the blurred picture, it is 5 to 150 (bench/studies/blur_faults.py). */
 static const double MISFIT = 4.5;
+/* Measured values, of those of the picture with its margins: fewer are hardly more than a kernel, and what differs is what is not solved for. */
+static const double ENOUGH = 0.34;
 /* Of the noise that would explain all of it, and of the range: with more noise the result is only blurred, with less it has
  * rings. */
 static const double RAISED = 0.5, MOST_RAISED = 0.12;
+
+/* Drawn problems end as they always did. */
+bool tess_fit_is_judged(const tess_problem *p, const tess_recipe *recipe)
+{
+    return p->physics == TESS_PHYSICS_BLUR && !p->synthetic && !p->as_published && recipe->inner > 0 &&
+           !(recipe->relax > 0);
+}
 
 tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_recipe *recipe, tess_fit *fit,
                                          tess_error *error)
@@ -32,9 +41,8 @@ tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_rec
     tess_workspace *w = judge->workspace;
     tess_settle_facts facts;
     *fit = (tess_fit){0};
-    /* Drawn problems end as they always did. With more noise than the network's error there is nothing to gain. */
-    if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || p->as_published || recipe->inner == 0 ||
-        recipe->relax > 0 ||
+    /* With more noise than the network's error there is nothing to gain. */
+    if (!tess_fit_is_judged(p, recipe) ||
         (recipe->noise_from == TESS_NOISE_FROM_GIVEN && recipe->noise > MOST_ERROR * p->high))
         return TESS_OK;
     TESS_TRY(tess_settle_look(&w->term, w->vectors, &facts, error));
@@ -45,56 +53,21 @@ tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_rec
     const bool texture = recipe->noise_from == TESS_NOISE_FROM_DATA && !(p->quantised > 0) && slight &&
                          facts.square < LEFT * recipe->noise * recipe->noise * facts.trace;
     const double noise = texture ? recipe->noise_of_pixels : recipe->noise;
-    *fit = (tess_fit){facts.square, facts.squared, noise * noise * facts.trace, noise, slight};
+    const double measured = (double)(p->count * p->height * tess_problem_row(p));
+    *fit = (tess_fit){facts.square, facts.squared, noise * noise * facts.trace, noise,
+                      slight || measured < ENOUGH * (all / (double)p->count)};
     return TESS_OK;
 }
 
 double tess_fit_misfit(const tess_fit *fit)
 {
     const double ratio = fit->explained > 0 ? sqrt(fit->square / fit->explained) : 0;
-    return ratio > MISFIT && !fit->slight ? ratio : 0;
+    return ratio > MISFIT && !fit->unsure ? ratio : 0;
 }
 
-double tess_fit_raised_noise(const tess_fit *fit, const tess_problem *problem)
+double tess_fit_raised_noise(const tess_fit *fit, double misfit, const tess_problem *problem)
 {
-    return fmin(RAISED * fit->noise * sqrt(fit->square / fit->explained), MOST_RAISED * problem->high);
-}
-
-/* Where values are left out, A^T y is dark, so it is completed by the mean m of the picture: m + A^T (y - A m). */
-static tess_status begin_behind_masks(const tess_judge *judge, tess_error *error)
-{
-    const tess_problem *p = judge->problem;
-    tess_workspace *w = judge->workspace;
-    const tess_vectors *v = &w->term.images;
-    void *x = w->vectors[0], *more = w->vectors[1];
-    const tess_sum ones = {.a = 0, .x = x, .low = 1, .high = 2};
-    double sum;
-    TESS_TRY(tess_vectors_sum(v, &ones, more, error));
-    TESS_TRY(tess_vectors_dot(v, x, more, &sum, error));
-    const double mean = fmax(sum / (double)tess_workspace_all_values(w), p->low);
-    const tess_sum even = {.a = mean, .x = more},
-                   back = {
-                       .a = 1, .x = x, .b = -1 / (double)p->count, .y = more, .low = p->low, .high = p->high};
-    TESS_TRY(tess_vectors_sum(v, &even, x, error));
-    TESS_TRY(tess_data_term_gradient(&w->term, x, more, error));
-    return tess_vectors_sum(v, &back, x, error);
-}
-
-tess_status tess_reconstruct_begin_anew(const tess_judge *judge, tess_error *error)
-{
-    const tess_problem *p = judge->problem;
-    tess_workspace *w = judge->workspace;
-    void *x = w->vectors[0], *gradient = w->vectors[1];
-    if (p->hidden.blurs)
-        return begin_behind_masks(judge, error);
-    const tess_sum nothing = {.a = 0, .x = x}, back = {.a = -1 / (double)p->count,
-                                                       .x = gradient,
-                                                       .low = tess_hidden_low(p),
-                                                       .high = tess_hidden_high(p)};
-    tess_settle_facts facts;
-    TESS_TRY(tess_vectors_sum(&w->term.images, &nothing, x, error));
-    TESS_TRY(tess_settle_look(&w->term, w->vectors, &facts, error));
-    return tess_vectors_sum(&w->term.images, &back, x, error);
+    return fmin(RAISED * fit->noise * misfit, MOST_RAISED * problem->high);
 }
 
 tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *recipe, const tess_fit *fit,

@@ -10,9 +10,12 @@ typedef struct tess_fit {
     double square, squared; /* of the gradient; of the normal operator: solve/settle.h */
     double explained;       /* of the gradient's square, by the noise; 0: was not looked at */
     double noise;           /* its level, as the picture shows it */
-    bool slight;            /* a slight blur, which leaves much texture */
+    bool
+        unsure; /* a slight blur, which leaves much texture; or too few data: the margins can explain anything */
 } tess_fit;
 
+/* Whether a result is compared with the data at all: those of measured blurs are. */
+bool tess_fit_is_judged(const tess_problem *problem, const tess_recipe *recipe);
 /* Collective. Looks at the picture in vectors[0] of the workspace. */
 tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_recipe *recipe, tess_fit *fit,
                                          tess_error *error) TESS_MUST_CHECK;
@@ -20,9 +23,7 @@ tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_rec
  * kernel, and a picture that fits them has rings around whatever is wrong. */
 double tess_fit_misfit(const tess_fit *fit);
 /* The noise with which such data give a picture as good as they are. */
-double tess_fit_raised_noise(const tess_fit *fit, const tess_problem *problem);
-/* Collective. Begins vectors[0] anew when the measurements are gone: with A^T y, the measurements blurred once more. */
-tess_status tess_reconstruct_begin_anew(const tess_judge *judge, tess_error *error) TESS_MUST_CHECK;
+double tess_fit_raised_noise(const tess_fit *fit, double misfit, const tess_problem *problem);
 /* Collective. Changes vectors[0] of the workspace if its picture differs from the data by more than their noise; then
  * `settled` is the network's own error. */
 tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *recipe, const tess_fit *fit,

@@ -31,6 +31,7 @@ static size_t carve_host(const tess_layout *layout, char *at, tess_host_part *ho
         carve(at, &used, (size_t)layout->row_values * sizeof(float), true, &host->rows[i]);
     carve(at, &used, layout->line_bytes, layout->has_truth, &host->lines);
     carve(at, &used, (size_t)layout->ring_values * sizeof(double), layout->ring_values > 0, &host->rings);
+    carve(at, &used, (size_t)layout->start_values * sizeof(float), layout->start_values > 0, &host->start);
     return used;
 }
 

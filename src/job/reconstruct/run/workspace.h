@@ -18,9 +18,10 @@ typedef struct tess_layout {
     int64_t image_values; /* of the truth, and of the picture shown beside the result */
     int64_t above_values; /* of rows above a rank's part, of the truth and of an image */
     bool has_truth, is_shown;
-    int64_t row_values;  /* of the longest row or strip of rows that is read, written or compared */
-    size_t line_bytes;   /* for the comparison with the truth */
-    int64_t ring_values; /* for errors of the detector's pixels */
+    int64_t row_values;   /* of the longest row or strip of rows that is read, written or compared */
+    size_t line_bytes;    /* for the comparison with the truth */
+    int64_t ring_values;  /* for errors of the detector's pixels */
+    int64_t start_values; /* of a first estimate that a second run may need; 0: it is not kept */
 } tess_layout;
 
 /* Host memory, in one block. */
@@ -30,6 +31,7 @@ typedef struct tess_host_part {
     float *piece, *rows[2];
     void *lines;
     double *rings;    /* rings.h */
+    float *start;     /* the first estimate, if the layout keeps it (begin.h) */
     float truth_peak; /* the truth's largest value: PSNR is relative to it if the range is estimated */
 } tess_host_part;
 

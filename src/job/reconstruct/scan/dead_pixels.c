@@ -164,8 +164,8 @@ static tess_status list(looking *l, tess_problem *p, tess_error *error)
     const int64_t count = l->of.rows * l->of.columns;
     int64_t unknown;
     const int64_t suspect = survey(l, &unknown);
-    /* too few views, or nothing turns: they show no pixel as stuck */
-    const bool too_few = p->count < LEAST_VIEWS || suspect == count;
+    /* too few views, or nothing turns: they show no pixel as stuck; or nobody must look */
+    const bool too_few = p->keep_dead || p->count < LEAST_VIEWS || suspect == count;
     if (suspect == 0 || (too_few && unknown == 0))
         return TESS_OK;
     if (!(p->dead = tess_small_alloc((size_t)suspect, sizeof *p->dead)))
