@@ -141,6 +141,15 @@ own, found, said = solve({**cone, "flat": 20000}, 0.1 * thin, "--iterations", 4)
 bench.check(own and own.get("lost_views") == [7] and own.get("dead_pixels") == 1 and "enlarged_to" not in own and found > right - 1,
             f"cone: lost {own.get('lost_views')}, dead {own.get('dead_pixels')}, {found:.2f} of {right:.2f} dB, {said!r}")
 
+# What a detector leaves that is turned in its plane is not called an error of its pixels.
+turned, angle = orbit(np.arange(0, 360, 6)), 0.05
+turned[:, 6:9], turned[:, 9:12] = np.cos(angle) * turned[:, 6:9] + np.sin(angle) * turned[:, 9:12], np.cos(angle) * turned[:, 9:12] - np.sin(angle) * turned[:, 6:9]
+seen = views(turned, 34, 44, BALLS)
+save("turned.npy", turned)
+save("y.npy", (seen + np.random.default_rng(9).normal(0, 0.01 * seen.max(), seen.shape)).astype(np.float32))
+own, _, said = solve({**cone, "vectors": "turned.npy"}, thin, "--iterations", 2)
+bench.check("pixels have errors" not in said and ("rings" not in own or "turned in its plane" in said), f"a detector that is turned: {own.get('rings')}: {said!r}")
+
 # --- a few slices of a volume ---------------------------------------------------------------------------------------
 
 save("y.npy", clean.astype(np.float32))

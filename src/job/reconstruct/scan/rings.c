@@ -74,6 +74,9 @@ int64_t tess_rings_row(const tess_problem *p)
     return tess_rings_wanted(p) ? tess_max_i64(pixels, tess_min_i64(p->count * pixels, TESS_PIECE)) : 0;
 }
 
+/* Rows: with more, what a symmetric object leaves on both sides of the axis is not in one row, and looks like errors of pixels. */
+static const double MOST_ROLL = 1;
+
 /* Copies `count` views to the host. */
 static tess_status fetch(const rings *r, const void *from, int64_t view, int64_t count, float *to,
                          tess_error *error)
@@ -318,7 +321,16 @@ tess_status tess_rings_subtract(const tess_problem *p, tess_workspace *w, const 
 
 void tess_rings_note(const tess_problem *p, double level, const tess_common *common)
 {
-    if (level > 0)
+    if (!(level > 0))
+        return;
+    if (tess_problem_turning(p).roll > MOST_ROLL)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: all views differ alike from what the image explains, by %.3g (root mean square): by errors "
+            "of the detector's pixels, or because it is turned in its plane; that is subtracted, since it "
+            "would become rings: \"rings\": false keeps it",
+            p->measurement, level * tess_problem_measured_unit(p));
+    else
         tess_note(
             common, TESS_NOTE_WARNING,
             "%s: the detector's %s have errors that are the same in all views, %.3g (root mean square), "

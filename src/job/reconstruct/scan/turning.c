@@ -30,10 +30,30 @@ static double between(const double *a, const double *b)
     return lengths > 0 ? acos(fmax(-1, fmin(product / lengths, 1))) * 57.29577951308232 : 0;
 }
 
+static double length_of(const double *a)
+{
+    return sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
+}
+
+/* The views' mean step from row to row is along the axis, whatever turns with them. */
+static double roll_of(const tess_problem *p)
+{
+    double along[3] = {0, 0, 0}, sum = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        for (int k = 0; k < 3; k++)
+            along[k] += p->vectors[12 * i + 9 + k];
+    for (int64_t i = 0; i < p->count; i++) {
+        const double *u = p->vectors + 12 * i + 6,
+                     lengths = length_of(u) * length_of(along) * (double)p->count;
+        sum += lengths > 0 ? (u[0] * along[0] + u[1] * along[1] + u[2] * along[2]) / lengths : 0;
+    }
+    return fabs(sum) * (double)p->columns;
+}
+
 /* The direction from the middle to the source, or of parallel rays, counts. */
 static tess_turning of_volume(const tess_problem *p)
 {
-    tess_turning t = {.columns = {INFINITY, -INFINITY}};
+    tess_turning t = {.columns = {INFINITY, -INFINITY}, .roll = roll_of(p)};
     double sum[3] = {0, 0, 0};
     for (int64_t i = 0; i < p->count; i++) {
         const double *view = p->vectors + 12 * i, *first = p->vectors, column = column_of(p, view);

@@ -9,6 +9,8 @@ typedef struct tess_turning {
         degrees; /* between the first view and others, or of a sinogram between all; a volume's are 180 at most */
     bool turns; /* by a quarter of a turn or more */
     bool full;  /* of a volume: by all of it, about evenly */
+    double
+        roll; /* of a volume: how many rows the axis' perpendicular crosses on its way over all columns, as of a detector that is turned in its plane */
     double columns
         [2]; /* between which the views show the axis; a sinogram whose centre is not known: its middle part */
 } tess_turning;
