@@ -110,6 +110,23 @@ constexpr shares shares_of(int blocks)
     return s;
 }
 
+/* True if every product is in one piece. */
+constexpr bool complete(int blocks)
+{
+    const shares s = shares_of(blocks);
+    int times[TESS_BLOCKS][TESS_BLOCKS] = {};
+    for (int n = 0; n < s.first[ROLES]; n++)
+        for (int half = 0; half < (s.list[n].bottom != s.list[n].top ? 2 : 1); half++) {
+            const int row = half ? s.list[n].bottom : s.list[n].top, column = s.list[n].column;
+            times[row < column ? row : column][row < column ? column : row]++;
+        }
+    bool once = true;
+    for (int i = 0; i < blocks; i++)
+        for (int j = i; j < blocks; j++)
+            once = once && times[i][j] == 1;
+    return once;
+}
+
 /* d += (top, bottom) x column, over 4 DEPTH pixels, DEPTH 1 or 2. */
 template <int DEPTH>
 __device__ __forceinline__ void multiply(double (&d)[4], const double (&top)[DEPTH],

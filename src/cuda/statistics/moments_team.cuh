@@ -48,6 +48,7 @@ struct signals {
 template <int BLOCKS, int ROLE> struct role {
     static constexpr shares ALL = shares_of(BLOCKS);
     static constexpr int FIRST = ALL.first[ROLE], COUNT = ALL.first[ROLE + 1] - FIRST;
+    static_assert(complete(BLOCKS), "a product is missing, or summed twice");
     using numbers = cuda::std::make_integer_sequence<int, COUNT>;
     using blocks = cuda::std::make_integer_sequence<int, BLOCKS>;
     typedef double operands[BLOCKS][1];
