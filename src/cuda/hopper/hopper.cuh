@@ -64,6 +64,16 @@ static __device__ __forceinline__ void load_4d(uint32_t to, const CUtensorMap *m
         : "memory");
 }
 
+/* Contiguous bytes: both addresses and the number are multiples of 16. */
+static __device__ __forceinline__ void load_bytes(uint32_t to, const void *from, uint32_t bytes,
+                                                  uint32_t barrier)
+{
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
+        : "memory");
+}
+
 /* Loads a tensor map ahead of the first copy that uses it. */
 static __device__ __forceinline__ void fetch_map(const CUtensorMap *map)
 {

@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(THREADS) first_kernel(const __grid_constant__ 
     const int c = job.plan.channels;
     const double count = tess_moments_sum(job.plan, job.sums, c, c), before = job.out[TESS_MOMENTS_COUNT];
     float least = cuda::std::numeric_limits<float>::infinity(), largest = -least;
-    for (int64_t i = threadIdx.x; i < (int64_t)job.plan.ranges * job.plan.tiles * TESS_READERS;
+    for (int64_t i = threadIdx.x; i < (int64_t)job.plan.ranges * job.plan.tiles * TESS_EXTREMES;
          i += THREADS) {
         least = fminf(least, job.extremes[2 * i]);
         largest = fmaxf(largest, job.extremes[2 * i + 1]);
@@ -187,7 +187,7 @@ size_t workspace(const tess_op *op)
 {
     const tess_moments_plan p = plan_of(op);
     return (size_t)(p.ranges + 1) * (size_t)p.values * sizeof(double) +
-           ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * TESS_READERS * 2) * sizeof(float) +
+           ((size_t)p.channels + (size_t)p.ranges * (size_t)p.tiles * TESS_EXTREMES * 2) * sizeof(float) +
            (needs_counts(op) ? (size_t)p.pixels : 0) + 16;
 }
 
@@ -236,7 +236,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.extremes = shift + job.plan.channels;
     job.out = (double *)b->out[0];
     uint8_t *counts =
-        (uint8_t *)(job.extremes + 2 * TESS_READERS * (int64_t)job.plan.ranges * job.plan.tiles);
+        (uint8_t *)(job.extremes + 2 * TESS_EXTREMES * (int64_t)job.plan.ranges * job.plan.tiles);
     const int c = job.plan.channels;
     shift_kernel<<<(unsigned)ceil_div(c, 32), THREADS, 0, stream>>>(job, shift);
     if (needs_counts(op)) {

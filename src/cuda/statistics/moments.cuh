@@ -9,7 +9,11 @@
 #include "cuda/core/tensors.cuh"
 
 enum { TESS_BLOCK = 8, TESS_BLOCK_VALUES = 64, TESS_BLOCKS = 16 }; /* TESS_BLOCKS: most of a tile */
-enum { TESS_READERS = 2 };                                         /* warps that read a range's pixels */
+enum { TESS_STEP = 16 };                                           /* ranges begin at multiples */
+enum {
+    TESS_READERS = 2,
+    TESS_EXTREMES = 4
+}; /* warps that read a stage's pixels; those of a range, at most */
 
 struct tess_moments_plan {
     int channels;
@@ -29,7 +33,7 @@ struct tess_moments_job {
     const float *shift;    /* a value near the mean, for each channel */
     double *partial;       /* the sums of each range */
     double *sums;          /* of all ranges */
-    float *extremes;       /* least and largest, for each range, tile and reading warp */
+    float *extremes;       /* least and largest: TESS_EXTREMES for each range and tile */
     double *out;
 };
 
@@ -77,6 +81,9 @@ cudaError_t tess_moments_counts(const tess_op *op, const tess_op_buffers *b, uin
                                 cudaStream_t stream);
 /* moments_products.cu: the sums of all ranges, to `partial` and `extremes`. */
 cudaError_t tess_moments_products(const tess_moments_job &job, cudaStream_t stream);
+/* hopper/hopper_moments.cu: the same for dense pixels of one tile; to ask first: whether it can. */
+bool tess_moments_takes_dense(const tess_moments_job &job);
+cudaError_t tess_moments_dense(const tess_moments_job &job, cudaStream_t stream);
 /* Ranges that an H200 works on at a time if there is one tile of so many blocks. */
 unsigned tess_moments_resident(int blocks);
 

@@ -1,11 +1,14 @@
-/* moments_pieces.cuh: which products of blocks a warp sums.
+/* moments_pieces.cuh: which products of blocks a warp sums, and the matrix instructions that do.
  *
  * A matrix instruction multiplies two blocks of 8 channels, `top` and `bottom`, which need not be neighbours, by one,
- * `column`: a piece. Of two blocks i and j, one product is needed, (i, j) or (j, i). Strips are pairs of blocks (a, b); by
- * itself, a strip has the pieces (a, b) x c for all c >= a, and a b is computed twice. Two strips s < t together need one
- * piece less: (a_s, a_t) x a_s and (a_t, b_s) x a_t replace (a_s, b_s) x a_s, (a_t, b_t) x a_t and (a_s, b_s) x a_t. So 13
- * blocks, 91 products, take 46 pieces, with one product for nothing. Strips are paired first with last, so that
- * pieces that follow one another share blocks; each of ROLES warps takes as many, within one. */
+ * `column`: a piece, that is two products with a block in common. Of two blocks i and j, one product is needed, (i, j) or
+ * (j, i), so 13 blocks have 91 products.
+ *
+ * ROLES warps share them, so that all have as many pieces, within one, and each reads few blocks: the blocks are three groups
+ * A, B and C. The first role has the products of A and B, the others those of A and C, of B and C, and within C. Products
+ * within A and B go to roles that read these blocks anyway, as long as those have less than their share. So 13 blocks take
+ * 46 pieces, with one product for nothing, and the roles read 8 + 9 + 9 + 9 = 35 blocks; roles of whole rows of the triangle
+ * would read 43. */
 #ifndef TESS_CUDA_MOMENTS_PIECES_CUH
 #define TESS_CUDA_MOMENTS_PIECES_CUH
 
@@ -22,44 +25,106 @@ struct piece {
     int top, bottom, column; /* bottom = top: it is not needed */
 };
 
-/* Calls `take` with every piece, in their order, until it returns false. */
-template <class Take> constexpr void each_piece(int blocks, Take &&take)
+/* The role of each product of blocks i <= j. */
+struct owners {
+    int of[TESS_BLOCKS][TESS_BLOCKS];
+};
+
+/* The pieces of all roles, one role after the other. */
+struct shares {
+    int first[ROLES + 1];
+    piece list[TESS_BLOCKS * TESS_BLOCKS / 2];
+};
+
+/* Blocks in A and in B, for each number of blocks: of all divisions those whose fullest role has fewest pieces, then those
+ * with fewest pieces, then with fewest blocks to read. */
+struct division {
+    int a, b;
+};
+
+constexpr division division_of(int blocks)
 {
-    const int strips = (blocks + 1) / 2;
-    for (int s = 0; s < (strips + 1) / 2; s++) {
-        const int a = 2 * s, b = a + 1, t = strips - 1 - s, x = 2 * t, y = x + 1;
-        const bool pair = s < t;
-        take(piece{a, pair ? x : a, a});
-        if (pair)
-            take(piece{x, b, x});
-        if (b < blocks)
-            take(piece{a, b, b});
-        if (pair && y < blocks)
-            take(piece{x, y, y});
-        for (int c = a + 2; c < blocks; c++)
-            if (!pair || c != x)
-                take(piece{a, b, c});
-        for (int c = x + 2; pair && c < blocks; c++)
-            take(piece{x, y, c});
+    const division all[TESS_BLOCKS + 1] = {{0, 0}, {0, 0}, {0, 2}, {1, 1}, {2, 0}, {1, 4},
+                                           {1, 2}, {2, 2}, {2, 2}, {3, 4}, {3, 3}, {3, 4},
+                                           {3, 5}, {4, 4}, {3, 4}, {4, 4}, {4, 8}};
+    return all[blocks];
+}
+
+constexpr owners owners_of(int blocks)
+{
+    owners o = {};
+    const int a = division_of(blocks).a, ab = a + division_of(blocks).b,
+              pieces = (blocks * (blocks + 1) / 2 + 1) / 2;
+    int room[ROLES] = {};
+    for (int r = 0; r < ROLES; r++)
+        room[r] = 2 * (pieces * (r + 1) / ROLES - pieces * r / ROLES);
+    for (int i = 0; i < blocks; i++)
+        for (int j = i; j < blocks; j++) {
+            const int first = (i >= a) + (i >= ab), second = (j >= a) + (j >= ab);
+            o.of[i][j] = first == 2 ? 3 : first < second ? first + second - 1 : -1;
+            if (o.of[i][j] >= 0)
+                room[o.of[i][j]]--;
+        }
+    const int wanted[2][ROLES + 2] = {{1, 0, 0, 1, 2, 3},
+                                      {2, 3, 0, 1, 2, 3}}; /* of products within A, within B */
+    for (int i = 0; i < ab; i++)
+        for (int j = i; j < ab; j++)
+            if (o.of[i][j] < 0) {
+                int k = 0;
+                while (k + 1 < ROLES + 2 && room[wanted[i >= a][k]] <= 0)
+                    k++;
+                o.of[i][j] = wanted[i >= a][k];
+                room[o.of[i][j]]--;
+            }
+    return o;
+}
+
+/* Block by block, from the last, a role's products with that block are taken two at a time. If their number is odd, one
+ * waits for its other block's turn, if that is still to come. */
+constexpr shares shares_of(int blocks)
+{
+    shares s = {};
+    owners o = owners_of(blocks);
+    int count = 0;
+    for (int r = 0; r < ROLES; r++) {
+        s.first[r] = count;
+        for (int column = blocks - 1; column >= 0; column--) {
+            int with[TESS_BLOCKS + 1] = {}, n = 0, waits = -1;
+            for (int k = 0; k < blocks; k++)
+                if (o.of[k < column ? k : column][k < column ? column : k] == r) {
+                    waits = k < column ? n : waits;
+                    with[n++] = k;
+                }
+            if (n % 2 && waits >= 0) {
+                n--;
+                for (int k = waits; k < n; k++)
+                    with[k] = with[k + 1];
+            }
+            for (int k = 0; k < n; k++)
+                o.of[with[k] < column ? with[k] : column][with[k] < column ? column : with[k]] = -1;
+            for (int k = 0; k < n; k += 2)
+                s.list[count++] = {with[k], with[k + 1 < n ? k + 1 : k], column};
+        }
     }
+    s.first[ROLES] = count;
+    return s;
 }
 
-constexpr int pieces_of(int blocks)
+/* True if every product is in one piece. */
+constexpr bool complete(int blocks)
 {
-    int n = 0;
-    each_piece(blocks, [&](piece) { n++; });
-    return n;
-}
-
-constexpr piece piece_of(int blocks, int number)
-{
-    int n = 0;
-    piece found = {0, 0, 0};
-    each_piece(blocks, [&](piece p) {
-        if (n++ == number)
-            found = p;
-    });
-    return found;
+    const shares s = shares_of(blocks);
+    int times[TESS_BLOCKS][TESS_BLOCKS] = {};
+    for (int n = 0; n < s.first[ROLES]; n++)
+        for (int half = 0; half < (s.list[n].bottom != s.list[n].top ? 2 : 1); half++) {
+            const int row = half ? s.list[n].bottom : s.list[n].top, column = s.list[n].column;
+            times[row < column ? row : column][row < column ? column : row]++;
+        }
+    bool once = true;
+    for (int i = 0; i < blocks; i++)
+        for (int j = i; j < blocks; j++)
+            once = once && times[i][j] == 1;
+    return once;
 }
 
 /* d += (top, bottom) x column, over 4 DEPTH pixels, DEPTH 1 or 2. */
@@ -116,76 +181,6 @@ __device__ __forceinline__ void store_block(double *to, int blocks, int i, int j
         to[TESS_BLOCK] = right;
     }
 }
-
-/* The pieces of one warp of a tile's triangle; their numbers are constants: the sums stay in registers. */
-template <int BLOCKS, int DEPTH, int ROLE> struct role {
-    static constexpr int ALL = pieces_of(BLOCKS), FIRST = ALL * ROLE / ROLES,
-                         COUNT = ALL * (ROLE + 1) / ROLES - FIRST;
-    using numbers = cuda::std::make_integer_sequence<int, COUNT>;
-
-    double sums[COUNT ? COUNT : 1][4] = {};
-
-    static constexpr bool uses(int block)
-    {
-        bool used = false;
-        int n = 0;
-        each_piece(BLOCKS, [&](piece p) {
-            if (n >= FIRST && n < FIRST + COUNT)
-                used = used || p.top == block || p.bottom == block || p.column == block;
-            n++;
-        });
-        return used;
-    }
-
-    template <int STRIDE, int... BLOCK>
-    __device__ __forceinline__ void load(double (&to)[BLOCKS][DEPTH], const double *stage,
-                                         cuda::std::integer_sequence<int, BLOCK...>)
-    {
-        (
-            [&] {
-                if constexpr (uses(BLOCK))
-                    load_block<DEPTH, STRIDE>(to[BLOCK], stage, BLOCK);
-            }(),
-            ...);
-    }
-
-    template <int... N>
-    __device__ __forceinline__ void multiply_all(const double (&x)[BLOCKS][DEPTH],
-                                                 cuda::std::integer_sequence<int, N...>)
-    {
-        (
-            [&] {
-                constexpr piece p = piece_of(BLOCKS, FIRST + N);
-                multiply<DEPTH>(sums[N], x[p.top], x[p.bottom], x[p.column]);
-            }(),
-            ...);
-    }
-
-    template <int STRIDE, int PIXELS> __device__ __forceinline__ void add(const double *stage)
-    {
-#pragma unroll 2
-        for (int k = 0; k < PIXELS; k += 4 * DEPTH) {
-            double x[BLOCKS][DEPTH];
-            load<STRIDE>(x, stage + k * STRIDE, cuda::std::make_integer_sequence<int, BLOCKS>());
-            multiply_all(x, numbers());
-        }
-    }
-
-    /* `first` of `all` blocks: where the tile begins. */
-    template <int... N>
-    __device__ __forceinline__ void store(double *to, int all, int first,
-                                          cuda::std::integer_sequence<int, N...>)
-    {
-        (
-            [&] {
-                constexpr piece p = piece_of(BLOCKS, FIRST + N);
-                store_block(to, all, first + p.top, first + p.column, sums[N][0], sums[N][1]);
-                if constexpr (p.bottom != p.top)
-                    store_block(to, all, first + p.bottom, first + p.column, sums[N][2], sums[N][3]);
-            }(),
-            ...);
-    }
-};
 
 } // namespace
 

@@ -9,7 +9,7 @@
 
 #include <cuda/std/limits>
 
-#include "cuda/statistics/moments.cuh"
+#include "cuda/statistics/moments_team.cuh"
 
 namespace
 {
@@ -25,21 +25,6 @@ template <int BLOCKS> struct stage_shape {
     static constexpr int SLOTS = BLOCKS <= 4 ? 2 : 3; /* stages at a time */
     static constexpr int VALUES = PIXELS * STRIDE;
     static_assert(HALF <= 32, "a lane knows the place of one pixel");
-};
-
-/* What the warps of a team agree on: a slot is full, or empty. `first`: the number of the team's first barrier. */
-struct signals {
-    int first, slots, threads;
-
-    __device__ __forceinline__ void wait(int slot, bool full) const
-    {
-        asm volatile("bar.sync %0, %1;" ::"r"(first + slot + (full ? 0 : slots)), "r"(threads) : "memory");
-    }
-
-    __device__ __forceinline__ void tell(int slot, bool full) const
-    {
-        asm volatile("bar.arrive %0, %1;" ::"r"(first + slot + (full ? 0 : slots)), "r"(threads) : "memory");
-    }
 };
 
 template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
@@ -192,7 +177,7 @@ template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
             write(stages + slot * apart, counts);
             s.tell(slot, true);
             again = again || slot + 1 == s.slots;
-            slot = slot + 1 < s.slots ? slot + 1 : 0;
+            slot = s.next(slot);
         }
     }
 };
