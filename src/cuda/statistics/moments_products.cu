@@ -18,15 +18,18 @@ namespace
 {
 
 enum { TEAM_THREADS = 32 * (ROLES + TESS_READERS), HALF_THREADS = TEAMS * TEAM_THREADS };
-enum {
-    WHOLE_SLOTS = 2,
-    MOST_AHEAD = 13
-}; /* MOST_AHEAD: blocks for which 168 registers hold two steps' operands */
+enum { WHOLE_SLOTS = 2 };
 
 /* CTAs of half_kernel on a multiprocessor. */
 constexpr int resident_of(int blocks)
 {
     return blocks <= 8 ? 2 : 1;
+}
+
+/* Operands are loaded a step ahead where 168 registers hold those of two steps. Two CTAs hide the loads of each other. */
+constexpr bool loads_ahead(int blocks)
+{
+    return resident_of(blocks) == 1 && blocks <= 13;
 }
 
 template <int BLOCKS>
@@ -62,8 +65,8 @@ __global__ void __launch_bounds__(HALF_THREADS, resident_of(BLOCKS))
     double *mine = stages + team * shape::SLOTS * shape::VALUES;
     const signals s = {1 + team * 2 * shape::SLOTS, shape::SLOTS, TEAM_THREADS};
     if (sums)
-        sum_products<BLOCKS, shape::STRIDE, shape::PIXELS, BLOCKS <= MOST_AHEAD>(job, mine, s, number, warp,
-                                                                                 team);
+        sum_products<BLOCKS, shape::STRIDE, shape::PIXELS, loads_ahead(BLOCKS)>(job, mine, s, number, warp,
+                                                                                team);
     else
         read_half<BLOCKS>(job, mine, s, number);
 }

@@ -10,7 +10,8 @@
 namespace
 {
 
-enum { TEAMS = 2 }; /* of a CTA */
+enum { TEAMS = 2 };      /* of a CTA */
+enum { MOST_DEEP = 13 }; /* blocks for which 168 registers hold the operands of 8 pixels */
 
 struct range {
     int64_t first, end;
@@ -44,14 +45,15 @@ struct signals {
     }
 };
 
-/* The pieces of one warp of a tile's triangle; their numbers are constants: the sums stay in registers. */
-template <int BLOCKS, int ROLE> struct role {
+/* The pieces of one warp of a tile's triangle; their numbers are constants: the sums stay in registers. A step takes 4 DEPTH
+ * pixels. */
+template <int BLOCKS, int ROLE, int DEPTH> struct role {
     static constexpr shares ALL = shares_of(BLOCKS);
     static constexpr int FIRST = ALL.first[ROLE], COUNT = ALL.first[ROLE + 1] - FIRST;
     static_assert(complete(BLOCKS), "a product is missing, or summed twice");
     using numbers = cuda::std::make_integer_sequence<int, COUNT>;
     using blocks = cuda::std::make_integer_sequence<int, BLOCKS>;
-    typedef double operands[BLOCKS][1];
+    typedef double operands[BLOCKS][DEPTH];
 
     double sums[COUNT ? COUNT : 1][4] = {};
 
@@ -71,7 +73,7 @@ template <int BLOCKS, int ROLE> struct role {
         (
             [&] {
                 if constexpr (uses(BLOCK))
-                    load_block<1, STRIDE>(to[BLOCK], stage, BLOCK);
+                    load_block<DEPTH, STRIDE>(to[BLOCK], stage, BLOCK);
             }(),
             ...);
     }
@@ -84,17 +86,17 @@ template <int BLOCKS, int ROLE> struct role {
             [&] {
                 constexpr piece p = ALL.list[FIRST + N];
                 if constexpr (N >= FROM && N < TO)
-                    multiply<1>(sums[N], x[p.top], x[p.bottom], x[p.column]);
+                    multiply<DEPTH>(sums[N], x[p.top], x[p.bottom], x[p.column]);
             }(),
             ...);
     }
 
-    /* All stages of a range. Operands are loaded 4 pixels ahead, while the instructions before them work; so a slot is empty
-     * before its last 4 pixels are multiplied, and the wait for the next one is in the middle of these. */
+    /* All stages of a range. Operands are loaded a step ahead, while the instructions before them work; so a slot is empty
+     * before its last pixels are multiplied, and the wait for the next one is in the middle of these. */
     template <int STRIDE, int PIXELS>
     __device__ __forceinline__ void run_ahead(const double *stages, const signals &s, const range &r)
     {
-        constexpr int STEPS = PIXELS / 4;
+        constexpr int STEPS = PIXELS / (4 * DEPTH);
         static_assert(STEPS % 2 == 0, "the operands of a stage's first step are x[0]");
         operands x[2];
         int slot = 0;
@@ -105,7 +107,7 @@ template <int BLOCKS, int ROLE> struct role {
             const double *at = stages + slot * PIXELS * STRIDE;
 #pragma unroll
             for (int k = 1; k < STEPS; k++) {
-                load<STRIDE>(x[k % 2], at + 4 * k * STRIDE, blocks());
+                load<STRIDE>(x[k % 2], at + 4 * DEPTH * k * STRIDE, blocks());
                 multiply_some<0, COUNT>(x[1 - k % 2], numbers());
             }
             if (p + s.slots * PIXELS < r.end) /* a warp waits for it */
@@ -129,7 +131,7 @@ template <int BLOCKS, int ROLE> struct role {
             s.wait(slot, true);
             const double *at = stages + slot * PIXELS * STRIDE;
 #pragma unroll 1
-            for (int k = 0; k < PIXELS; k += 4) {
+            for (int k = 0; k < PIXELS; k += 4 * DEPTH) {
                 operands x;
                 load<STRIDE>(x, at + k * STRIDE, blocks());
                 multiply_some<0, COUNT>(x, numbers());
@@ -156,18 +158,21 @@ template <int BLOCKS, int ROLE> struct role {
     }
 };
 
-/* What a role's warp does. */
+/* What a role's warp does. Without operands that are loaded ahead, a longer step hides how long loads take, as far as
+ * registers allow. */
 template <int BLOCKS, int STRIDE, int PIXELS, bool AHEAD, int ROLE>
 __device__ __forceinline__ void sum_role(const tess_moments_job &job, const double *stages, const signals &s,
                                          unsigned number)
 {
-    role<BLOCKS, ROLE> mine;
+    constexpr int DEPTH = AHEAD || BLOCKS > MOST_DEEP ? 1 : 2;
+    using pieces = role<BLOCKS, ROLE, DEPTH>;
+    pieces mine;
     if constexpr (AHEAD)
         mine.template run_ahead<STRIDE, PIXELS>(stages, s, range_of(job.plan, number));
     else
         mine.template run<STRIDE, PIXELS>(stages, s, range_of(job.plan, number));
     mine.store(job.partial + number * job.plan.values, job.plan.tiles * BLOCKS, (int)blockIdx.y * BLOCKS,
-               typename role<BLOCKS, ROLE>::numbers());
+               typename pieces::numbers());
 }
 
 /* The second team's roles are exchanged in pairs, so that each quarter of a multiprocessor (warps w mod 4) has as many
