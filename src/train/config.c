@@ -135,7 +135,7 @@ tess_op_optimize tess_train_config_optimize(const tess_train_config *config)
 
 tess_op_loss tess_train_config_loss(const tess_train_config *config)
 {
-    const bool smooth = config->loss.kind == TESS_CHARBONNIER || config->loss.kind == TESS_RMSE;
+    const bool smooth = config->loss.kind == TESS_CHARBONNIER || tess_loss_by_image(config->loss.kind);
     return (tess_op_loss){
         .kind = config->loss.kind, .epsilon = smooth ? config->loss.epsilon : 0, .share = 1};
 }

@@ -36,11 +36,9 @@ static const tess_config_word architectures[] = {{"drunet", TESS_TRAIN_DRUNET},
                                                  {NULL, 0}};
 static const tess_config_word norms[] = {
     {"none", TESS_TRAIN_NORM_NONE}, {"batch", TESS_TRAIN_NORM_BATCH}, {NULL, 0}};
-static const tess_config_word losses[] = {{"mse", TESS_MSE},
-                                          {"l1", TESS_L1},
-                                          {"charbonnier", TESS_CHARBONNIER},
-                                          {"rmse", TESS_RMSE},
-                                          {NULL, 0}}; /* others need masks or labels, which images lack */
+static const tess_config_word losses[] = {
+    {"mse", TESS_MSE},   {"l1", TESS_L1},     {"charbonnier", TESS_CHARBONNIER},
+    {"rmse", TESS_RMSE}, {"psnr", TESS_PSNR}, {NULL, 0}}; /* others need masks or labels, which images lack */
 static const tess_config_word optimizers[] = {
     {"sgd", TESS_SGD}, {"adam", TESS_ADAM}, {"adamw", TESS_ADAMW}, {NULL, 0}};
 static const tess_config_word schedules[] = {{"constant", TESS_RATE_CONSTANT},
@@ -122,7 +120,7 @@ const tess_config_field tess_config_fields[] = {
      "a list of 1 to 16 phases, each an object with steps or share, crop, batch", KEPT, NETWORK, NETWORKS},
     {"loss", "kind", WORDS, AT(loss.kind), 0, 0, losses, NULL, KEPT, NETWORK, DENOISERS | OF_FILE},
     {"loss", "epsilon", NUMBER, AT(loss.epsilon), 0, 1, NULL, "a number above 0, at most 1", ABOVE,
-     AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE)},
+     AT(loss.kind), BIT(TESS_CHARBONNIER) | BIT(TESS_RMSE) | BIT(TESS_PSNR)},
     {"optimizer", "kind", WORDS, OPTIMIZER, 0, 0, optimizers, NULL, KEPT},
     {"optimizer", "rate", NUMBER, AT(optimizer.rate), 0, LARGE, NULL, above_zero, ABOVE},
     {"optimizer", "betas", &tess_config_pair, AT(optimizer.betas), 0, BELOW_ONE, NULL,

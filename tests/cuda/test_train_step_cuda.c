@@ -20,6 +20,8 @@ static const loss_case loss_cases[] = {
     {"charbonnier", {2, 2, 9, 7}, 3, 0, 1, TESS_CHARBONNIER, 0, true},
     {"rmse", {3, 1, 64, 65}, 3, 0, 0, TESS_RMSE, 0, true},
     {"rmse-view", {2, 2, 8, 8}, 3, 5, 2, TESS_RMSE, 0, false},
+    {"psnr", {3, 1, 64, 65}, 3, 0, 0, TESS_PSNR, 0, true},
+    {"psnr-view", {2, 2, 8, 8}, 3, 5, 2, TESS_PSNR, 0, false},
     {"masked", {2, 1, 40, 41}, 3, 0, 0, TESS_MASKED_MSE, 3, false},
     {"masked-one", {2, 1, 40, 41}, 3, 0, 0, TESS_MASKED_MSE, 1, true},
     {"masked-view", {2, 1, 10, 11}, 4, 3, 0, TESS_MASKED_MSE, 4, false},
@@ -52,8 +54,9 @@ static double loss_of(const tess_op_loss *loss, double x, double y, double *slop
     case TESS_MEAN:
         *slope = 1;
         return x;
-    case TESS_IOU:  /* want_iou */
-    case TESS_RMSE: /* want_rms */
+    case TESS_IOU: /* want_iou */
+    case TESS_RMSE:
+    case TESS_PSNR: /* want_rms */
     case TESS_MSE:
     case TESS_MASKED_MSE:
         break;
@@ -67,15 +70,18 @@ static void want_rms(const train_call *call, operand want[3])
     const tess_op_loss *loss = &call->op.loss;
     const tess_tensor *t = &call->op.out[0];
     const double values = (double)(t->d * t->h * t->w * t->c), images = (double)t->n;
+    const bool psnr = loss->kind == TESS_PSNR;
     double roots[8] = {0}, sum = 0;
     EACH(call->op.out[0], n, z, y, x, c)
     roots[n] += pow(get(&call->in[0], n, z, y, x, c) - get(&call->in[1], n, z, y, x, c), 2);
-    for (int64_t n = 0; n < t->n; n++)
-        sum += roots[n] = sqrt(roots[n] / values + loss->epsilon * loss->epsilon);
+    for (int64_t n = 0; n < t->n; n++) {
+        roots[n] = sqrt(roots[n] / values + loss->epsilon * loss->epsilon);
+        sum += psnr ? 20 * log10(roots[n]) : roots[n];
+    }
     EACH(call->op.out[0], n, z, y, x, c)
     put(&want[0], n, z, y, x, c,
         (get(&call->in[0], n, z, y, x, c) - get(&call->in[1], n, z, y, x, c)) / (roots[n] * values * images) *
-            loss->share * control[TESS_CONTROL_LOSS_SCALE]);
+            (psnr ? 20 / log(10) / roots[n] : 1) * loss->share * control[TESS_CONTROL_LOSS_SCALE]);
     double *total = want[1].f.data;
     *total = (loss->accumulate ? *total : 0) + loss->share * sum / images;
 }
@@ -141,7 +147,7 @@ static void check_loss(tess_device *device, const loss_case *l, tess_dtype dtype
     operand got[3], want[3];
     if (train_run(device, &call, got, l->name)) {
         train_want(&call, want);
-        (l->kind == TESS_RMSE ? want_rms : l->kind == TESS_IOU ? want_iou : want_loss)(&call, want);
+        (tess_loss_by_image(l->kind) ? want_rms : l->kind == TESS_IOU ? want_iou : want_loss)(&call, want);
         train_compare(&call, got, want, (double[]){train_bound(result, 1e-6), 1e-12}, l->name);
     }
     train_free(&call);

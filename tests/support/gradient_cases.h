@@ -30,6 +30,8 @@ static const gradient_case gradient_cases[] = {
     {"charbonnier", TESS_OP_LOSS, 1, 2, 3, 5, 3, TESS_CHARBONNIER, TESS_LINEAR, false, 0, true, false},
     {"rmse", TESS_OP_LOSS, 3, 1, 3, 25, 3, TESS_RMSE, TESS_LINEAR, false, 0, false, false},
     {"rmse strided", TESS_OP_LOSS, 2, 2, 3, 5, 3, TESS_RMSE, TESS_LINEAR, false, 1, true, false},
+    {"psnr", TESS_OP_LOSS, 3, 1, 3, 25, 3, TESS_PSNR, TESS_LINEAR, false, 0, false, false},
+    {"psnr strided", TESS_OP_LOSS, 2, 2, 3, 5, 3, TESS_PSNR, TESS_LINEAR, false, 1, true, false},
     {"masked", TESS_OP_LOSS, 2, 1, 3, 5, 3, TESS_MASKED_MSE, TESS_LINEAR, true, 1, false, false},
     {"bce", TESS_OP_LOSS, 1, 1, 2, 3, 70, TESS_BCE_LOGITS, TESS_LINEAR, false, 0, false, false},
     {"mean", TESS_OP_LOSS, 2, 1, 3, 25, 3, TESS_MEAN, TESS_LINEAR, false, 0, false, false},

@@ -213,7 +213,8 @@ static inline double mean_root(const point *p)
         double squares = 0;
         for (int64_t i = n * count; i < (n + 1) * count; i++)
             squares += (p->variable[0][i] - p->constant[i]) * (p->variable[0][i] - p->constant[i]);
-        sum += sqrt(squares / (double)count + 0.01);
+        const double root = sqrt(squares / (double)count + 0.01);
+        sum += p->c->parts == TESS_PSNR ? 20 * log10(root) : root;
     }
     return sum / (double)p->c->n;
 }
@@ -223,7 +224,7 @@ static inline void forward_loss(const point *p, double *out)
 {
     const int64_t count = p->size[0];
     double sum = 0, weights = 0;
-    if (p->c->parts == TESS_RMSE) {
+    if (tess_loss_by_image((tess_loss)p->c->parts)) {
         out[0] = mean_root(p);
         return;
     }

@@ -100,7 +100,8 @@ static inline void check_all_gradients(tess_device *device)
         settings.recompute = TESS_RECOMPUTE_BLOCKS;
         check_gradients(device, &step_nets[i], &settings, 1);
     }
-    const tess_loss losses[] = {TESS_L1, TESS_CHARBONNIER, TESS_MASKED_MSE, TESS_BCE_LOGITS, TESS_RMSE};
+    const tess_loss losses[] = {TESS_L1,         TESS_CHARBONNIER, TESS_MASKED_MSE,
+                                TESS_BCE_LOGITS, TESS_RMSE,        TESS_PSNR};
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
         tess_training_settings settings = step_settings(2, 12, 0);
         settings.loss = (tess_op_loss){.kind = losses[i], .epsilon = 1e-3};

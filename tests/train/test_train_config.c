@@ -195,7 +195,7 @@ static void test_mistakes(void)
         {"{" BASE ",\"phases\":[{\"share\":0.9},{\"share\":0.9}]}",
          "phases: have shares of 1.8 together; use at most 1"},
         {"{" BASE ",\"loss\":{\"kind\":\"bce\"}}",
-         "loss.kind: expected \"mse\", \"l1\", \"charbonnier\" or \"rmse\", got \"bce\""},
+         "loss.kind: expected \"mse\", \"l1\", \"charbonnier\", \"rmse\" or \"psnr\", got \"bce\""},
         {"{" NO_NET ",\"network\":{\"architecture\":\"drunet\",\"channels\":2}}",
          "network.channels: expected 1 (gray) or 3 (colour), got 2"},
         {"{" NO_NET ",\"network\":{\"architecture\":\"drunet\",\"channels\":4}}",

@@ -59,6 +59,7 @@ static double loss_of(const tess_op_loss *loss, double prediction, double target
     case TESS_CHARBONNIER:
         return sqrt(d * d + loss->epsilon * loss->epsilon);
     case TESS_RMSE: /* loss_rms.c */
+    case TESS_PSNR:
         return NAN;
     case TESS_BCE_LOGITS:
         return (1 - target) * prediction +
@@ -88,6 +89,7 @@ static double derivative_of(const loss_job *job, double prediction, double targe
         return root > 0 ? d / root : d;
     }
     case TESS_RMSE:
+    case TESS_PSNR:
         return NAN;
     case TESS_BCE_LOGITS:
         return 1 - target - weight_of_target(loss, target) * sigmoid(-prediction);
@@ -234,7 +236,7 @@ tess_status tess_cpu_loss_refuses(const tess_op *op, tess_error *why)
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
     (void)device;
-    if (op->kind != TESS_OP_LOSS || op->loss.kind == TESS_RMSE)
+    if (op->kind != TESS_OP_LOSS || tess_loss_by_image(op->loss.kind))
         return tess_kernel_refuse(why, NULL);
     return tess_cpu_loss_refuses(op, why);
 }

@@ -1,4 +1,4 @@
-/* The loss RMSE: the mean over images of the root of each image's mean square error. Lines are divided into blocks by
+/* The losses RMSE and PSNR: means over images of the root of each image's mean square error, or of 20 log10 of it. Lines are divided into blocks by
  * the size of an image alone; each block is summed, then the blocks of an image in their order. A second pass writes
  * the gradients, which need the roots. */
 #include <math.h>
@@ -82,7 +82,8 @@ static void gradient_item(void *arg, int64_t line, int thread)
     const tess_tensor *out = &job->op->out[0];
     const tess_cpu_runs runs = tess_cpu_runs_of(job->op->in, out, 2);
     const double root = job->roots[line / lines_of(out)],
-                 factor = root > 0 ? job->factor / root : job->factor;
+                 by = job->op->loss.kind == TESS_PSNR ? root * root : root,
+                 factor = by > 0 ? job->factor / by : job->factor;
     double d[TESS_CPU_FEW];
     float gradients[TESS_CPU_FEW];
     for (int64_t x = 0; x < runs.runs; x++)
@@ -108,16 +109,17 @@ static void rms_run(tess_device *device, const tess_op *op, void *state, const t
     rms_job job = {.op = op, .buffers = buffers, .sums = buffers->workspace};
     job.roots = job.sums + in->n * blocks;
     tess_pool_run(pool, in->n * blocks, sum_item, &job);
+    const bool psnr = op->loss.kind == TESS_PSNR;
     double loss = 0;
     for (int64_t n = 0; n < in->n; n++) {
         double sum = 0;
         for (int64_t i = 0; i < blocks; i++)
             sum += job.sums[n * blocks + i];
         job.roots[n] = sqrt(sum / values + op->loss.epsilon * op->loss.epsilon);
-        loss += job.roots[n];
+        loss += psnr ? 20 * log10(job.roots[n]) : job.roots[n];
     }
     const double share = op->loss.share / (double)in->n;
-    job.factor = share * control[TESS_CONTROL_LOSS_SCALE] / values;
+    job.factor = share * control[TESS_CONTROL_LOSS_SCALE] / values * (psnr ? 20 / log(10) : 1);
     double *out = buffers->out[1];
     *out = share * loss + (op->loss.accumulate ? *out : 0);
     tess_pool_run(pool, tess_cpu_lines(&op->out[0]), gradient_item, &job);
@@ -126,7 +128,7 @@ static void rms_run(tess_device *device, const tess_op *op, void *state, const t
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)
 {
     (void)device;
-    if (op->kind != TESS_OP_LOSS || op->loss.kind != TESS_RMSE)
+    if (op->kind != TESS_OP_LOSS || !tess_loss_by_image(op->loss.kind))
         return tess_kernel_refuse(why, NULL);
     return tess_cpu_loss_refuses(op, why);
 }

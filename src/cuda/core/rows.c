@@ -59,7 +59,7 @@ static bool is_diffuse(const tess_op *op)
 
 static bool is_loss(const tess_op *op)
 {
-    return op->kind == TESS_OP_LOSS && op->loss.kind != TESS_RMSE && op->loss.kind != TESS_IOU;
+    return op->kind == TESS_OP_LOSS && !tess_loss_by_image(op->loss.kind) && op->loss.kind != TESS_IOU;
 }
 
 static bool is_loss_iou(const tess_op *op)
@@ -84,7 +84,7 @@ static bool is_penalty(const tess_op *op)
 
 static bool is_loss_rms(const tess_op *op)
 {
-    return op->kind == TESS_OP_LOSS && op->loss.kind == TESS_RMSE;
+    return op->kind == TESS_OP_LOSS && tess_loss_by_image(op->loss.kind);
 }
 
 static bool is_optimize(const tess_op *op)

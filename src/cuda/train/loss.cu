@@ -64,7 +64,8 @@ __device__ __forceinline__ void loss_of(const tess_op_loss &loss, double x, doub
         *value = sqrt(d * d + loss.epsilon * loss.epsilon);
         *slope = *value > 0 ? d / *value : d;
         break;
-    case TESS_RMSE: /* loss_rms.cu */
+    case TESS_RMSE:
+    case TESS_PSNR: /* loss_rms.cu */
     case TESS_IOU:  /* loss_iou.cu */
         *value = *slope = NAN;
         break;

@@ -1,4 +1,4 @@
-/* LOSS of kind RMSE: the mean over images of the root of each image's mean square error. The values of an image are
+/* LOSS of kind RMSE and PSNR: the mean over images of the root of each image's mean square error, or of 20 log10 of it. The values of an image are
  * divided into parts of PART, by its size alone. Blocks sum the squares of the parts, one block for each image then
  * makes its root, and a third kernel writes the gradients, which need the roots. All arithmetic is fp64. */
 #include "cuda/core/sums.cuh"
@@ -61,10 +61,11 @@ __global__ void __launch_bounds__(THREADS) gradient_kernel(const __grid_constant
 {
     const int64_t n = blockIdx.x / job.parts, begin = (int64_t)(blockIdx.x % job.parts) * PART,
                   end = begin + PART < job.values ? begin + PART : job.values;
-    const double root = job.roots[n],
+    const bool psnr = job.loss.kind == TESS_PSNR;
+    const double root = job.roots[n], by = psnr ? root * root : root,
                  scale = job.loss.share * job.control[TESS_CONTROL_LOSS_SCALE] /
-                         ((double)job.images * (double)job.values),
-                 factor = root > 0 ? scale / root : scale;
+                         ((double)job.images * (double)job.values) * (psnr ? 20 / log(10.0) : 1),
+                 factor = by > 0 ? scale / by : scale;
     for (int64_t i = begin + threadIdx.x; i < end; i += THREADS) {
         const int64_t pixel = i / job.out.c, c = i % job.out.c;
         tess_put_at(job.out.dtype, job.to, tess_place(job.out, job.flat_out, n, pixel) + c,
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(THREADS) mean_kernel(const __grid_constant__ r
 {
     double sum = 0;
     for (int64_t i = threadIdx.x; i < job.images; i += THREADS)
-        sum += job.roots[i];
+        sum += job.loss.kind == TESS_PSNR ? 20 * log10(job.roots[i]) : job.roots[i];
     sum = tess_block_sum<THREADS>(sum);
     if (threadIdx.x > 0)
         return;
