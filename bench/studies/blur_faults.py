@@ -1,9 +1,10 @@
 """Deblurs photographs as they should be and with what cameras do to them, and prints PSNR before and after, the record's `misfit` and the noise that was taken.
 
-    python bench/studies/blur_faults.py build/tessera PHOTO.png ... [--rows 160]
+    python bench/studies/blur_faults.py build/tessera PHOTO.png ... [--rows 160] [--only TEXT] [--jpeg QUALITY] [--keep]
 
 Faults: highlights that are cut off, gamma encoding, a black frame (PSNR of what it does not hide), missing values, a kernel that is 1.3 times too wide, stripes of 2.5 of 255, hot
-pixels. The limits in src/job/reconstruct/run/settle.c and look/noise.c come from Kodak's images 5, 13, 19 and 23. `--keep` uses all values.
+pixels. The limits in src/job/reconstruct/run/settle.c and look/noise.c come from Kodak's images 5, 13, 19 and 23. `--keep` uses all values, `--only` takes faults whose name
+has TEXT in it, and `--jpeg` saves what is measured as a JPEG (except where values are missing).
 """
 import argparse
 import json
@@ -54,6 +55,14 @@ def faults(photo, kernel, wide, random):
     yield "20 hot pixels", hot, truth, kernel
 
 
+def saved(path, values, quality):
+    """What a JPEG keeps of the values."""
+    source = gdal.GetDriverByName("MEM").Create("", values.shape[1], values.shape[0])
+    source.GetRasterBand(1).WriteArray(values)
+    gdal.GetDriverByName("JPEG").CreateCopy(str(path), source, options=[f"QUALITY={quality}"])
+    return gdal.Open(str(path)).ReadAsArray()
+
+
 def psnr(image, truth):
     return 10 * np.log10(255**2 / np.mean((np.float64(image) - truth) ** 2))
 
@@ -63,6 +72,8 @@ def main():
     parser.add_argument("tessera")
     parser.add_argument("photos", nargs="+")
     parser.add_argument("--rows", type=int, default=160)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jpeg", type=int)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     random = np.random.default_rng(5)
@@ -77,16 +88,20 @@ def main():
             for label, kernel, wide in kernels:
                 for name, values, truth, given in faults(photo, kernel, wide, random):
                     hidden = ~np.isfinite(values)
-                    if hidden.any() and options.keep:
-                        continue  # they would be refused
+                    if (hidden.any() and (options.keep or options.jpeg)) or options.only not in name:
+                        continue  # missing values would be refused, or have no place in the file
                     values = np.clip(np.rint(np.where(hidden, 0, values)), 0, 255).astype(np.uint8)
                     seen = ~hidden & (values > 0) if name == "black frame" else ~hidden
-                    np.save(folder / "y.npy", np.where(hidden, np.nan, np.float32(values)) if hidden.any() else values)
+                    measured = "y.jpg" if options.jpeg else "y.npy"
+                    if options.jpeg:
+                        values = saved(folder / measured, values, options.jpeg)
+                    else:
+                        np.save(folder / measured, np.where(hidden, np.nan, np.float32(values)) if hidden.any() else values)
                     np.save(folder / "k.npy", given)
                     more = {"saturated": False, "frame": False} if options.keep else {}
                     if hidden.any():
                         more["range"] = [0, 255]
-                    (folder / "p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.npy", **more}))
+                    (folder / "p.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": measured, **more}))
                     subprocess.run([options.tessera, "reconstruct", folder / "out.npy", "--problem", folder / "p.json", "--json", folder / "r.json", "--quiet"], check=True)
                     own = json.loads((folder / "r.json").read_text())["reconstruct"]
                     print(f"{pathlib.Path(path).stem}, {label}, {name}: {psnr(values[seen], truth[seen]):.2f} to {psnr(np.load(folder / 'out.npy')[seen], truth[seen]):.2f} dB, left out {own.get('masked', {})}, misfit {own.get('misfit', 0):.1f}, noise {own.get('raised_noise', own['noise']):.2f}",

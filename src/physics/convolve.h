@@ -11,7 +11,8 @@
  * true one only near the margins, so that few steps of conjugate gradients suffice.
  *
  * Values inside the picture that say nothing about it (missing, cut off, hidden by a frame) are left out in the same way: a blur may
- * have a mask W_i of zeros and ones, and A_i x is W_i times the middle.
+ * have a mask W_i of zeros and ones, and A_i x is W_i times the middle. Values between are weights of the data term: N and the absorbed data
+ * have W_i once.
  *
  * Ranks that share the image have a strip of its rows, margins included, the measured rows among these. They blur in one of two
  * ways: each has some columns of all spectra (waves.h), for which images are transposed twice for each blur; or, with `halo`, each

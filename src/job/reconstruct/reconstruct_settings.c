@@ -147,7 +147,7 @@ tess_status tess_recipe_of(const tess_reconstruct_settings *s, const tess_proble
         recipe->step = s->step;
         recipe->inner = 0;
     }
-    if (tess_hidden_areas(problem) && recipe->inner > 0 && strcmp(preset, "default") == 0)
+    if (tess_hidden_any(problem) && recipe->inner > 0 && strcmp(preset, "default") == 0)
         recipe->inner = BEHIND_MASKS;
     if (s->inner >= 0)
         recipe->inner = s->inner;

@@ -13,12 +13,15 @@
 
 #include "base/mem.h"
 #include "job/reconstruct/mask/frame.h"
+#include "job/reconstruct/mask/squares.h"
 
-enum { ROWS = 3, BLOCK = ROWS * ROWS };
+enum { ROWS = 3, BLOCK = ROWS * ROWS, MOSTLY = 6 };
 enum { LEAST_FEW = 4 };    /* values: pictures that were divided by their largest value have one */
 enum { LEAST_FULL = 255 }; /* less may be a largest number of photons */
 static const double WHOLE = 1e-3;
-static const double INNER = 0.1;  /* of the values; of scattered ones that are half of all it is 0.004 */
+static const double INNER = 0.1; /* of the values; of scattered ones that are half of all it is 0.004 */
+static const double WAVY =
+    0.3; /* in a JPEG: of those that are mostly surrounded by such values, if there is proof */
 static const double STEEP = 0.05; /* of the rim: paper without noise has none */
 static const double FEW = 0.005;  /* of all values */
 /* Of all values, bright and dark: more leave too little to find the picture from. */
@@ -68,6 +71,12 @@ static bool ends_range(const tess_clipped *c)
             frexp(whole + 1, &power) == 0.5);
 }
 
+/* Floats without a range: the ceiling is whatever the largest value is, and noise lets no area have it by chance. */
+static bool unknown_range(const tess_clipped *c)
+{
+    return c->problem->floats && c->problem->range_from == TESS_RANGE_FROM_DATA;
+}
+
 bool tess_clipped_few(const tess_clipped *c)
 {
     return !c->dark && ends_range(c) && c->count >= LEAST_FEW && (double)c->count < FEW * (double)c->all;
@@ -95,6 +104,7 @@ static void look(tess_clipped *c, int64_t middle)
         for (int k = 0; k < BLOCK && own[i]; k++)
             around += c->at_end[k / ROWS * samples + i + (k % ROWS - 1) * far];
         c->inner += around == BLOCK;
+        c->mostly += around >= MOSTLY;
         for (int side = 0; side < TESS_JUMP_SIDES && 2 * around > BLOCK; side++) {
             const double jump = fabs((double)c->rows[beside[side]] - c->end);
             c->rim += jump > 0;
@@ -125,7 +135,9 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
             !(p->hidden.frame &&
               tess_frame_covers(p, y, i / p->channels)); /* otherwise as if it were at the end */
         c->rows[row % ROWS * samples + i] = seen ? values[i] : (float)c->end;
-        c->at_end[row % ROWS * samples + i] = seen && (double)values[i] == c->end;
+        const bool near = fabs((double)values[i] - c->end) <= tess_waves_of_highlight(p);
+        c->at_end[row % ROWS * samples + i] = seen && near;
+        c->near += seen && near;
     }
     if (row >= ROWS - 1)
         look(c, (row - 1) % ROWS);
@@ -134,8 +146,11 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
 
 bool tess_clipped_found(const tess_clipped *c)
 {
-    const bool areas = (double)c->inner >= INNER * (double)c->count,
-               proof = c->rim > 0 && (double)c->steep >= STEEP * (double)c->rim;
-    return areas && (double)c->count < (c->dark ? MOST_DARK : MOST_BRIGHT) * (double)c->all &&
-           (proof || (!c->dark && ends_range(c)));
+    const double near = (double)c->near;
+    const bool areas = (double)c->inner >= INNER * near,
+               wavy = c->problem->quantised > 0 && (double)c->mostly >= WAVY * near,
+               proof = c->rim > 0 && (double)c->steep >= STEEP * (double)c->rim,
+               likely = !c->dark && (ends_range(c) || unknown_range(c));
+    return near < (c->dark ? MOST_DARK : MOST_BRIGHT) * (double)c->all &&
+           ((areas && (proof || likely)) || (wavy && proof && likely));
 }

@@ -11,7 +11,9 @@ typedef struct tess_clipped {
     double end;         /* that value */
     double other;       /* the one at the other end */
     int64_t all, count; /* values; those at the end */
+    int64_t near;       /* values within a JPEG's waves of the end, outside of a frame */
     int64_t inner;      /* those among them that are surrounded by such values */
+    int64_t mostly;     /* those that are mostly surrounded */
     int64_t rim,
         steep; /* values beside areas of them; those that no kernel allows beside light that was not cut off */
     tess_jumps jumps;      /* of the blur that is looked at */

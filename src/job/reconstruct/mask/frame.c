@@ -8,11 +8,15 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/mask/squares.h"
 
 enum { CORNERS = 4 };
-static const double ALIKE = 0.01; /* of the span of the values: files of JPEG vary so much */
+static const double ALIKE = 0.01; /* of the span of the values */
 static const double STEEP = 0.25; /* share of the rim that the kernel does not allow */
 static const double MOST = 0.9;   /* of the picture */
+enum { LEAST_BAR = 4 };           /* rows or columns */
+static const double EVEN = 0.6;   /* share of neighbours that are alike: noise leaves less */
+static const double SAME = 0.002; /* of the span: how far these differ */
 static const double BRIGHTER =
     1.5; /* the sharp picture's span, where no range is known, in that of the blurs */
 
@@ -56,12 +60,23 @@ void tess_frames_add(tess_frames *f, int64_t y, const float *values)
         }
 }
 
-static bool alike(const tess_frames *f, const float *pixel, const float *value)
+/* How much values of a frame vary. */
+static double variation(const tess_frames *f)
+{
+    return fmax(ALIKE * (f->high - f->low), tess_waves_of_frame(f->problem));
+}
+
+static bool near(const tess_frames *f, const float *pixel, const float *value, double within)
 {
     for (int64_t c = 0; c < f->problem->channels; c++)
-        if (!(fabs((double)pixel[c] - (double)value[c]) <= ALIKE * (f->high - f->low)))
+        if (!(fabs((double)pixel[c] - (double)value[c]) <= within))
             return false;
     return true;
+}
+
+static bool alike(const tess_frames *f, const float *pixel, const float *value)
+{
+    return near(f, pixel, value, variation(f));
 }
 
 /* The value that most corners of a blur have, if two have it. */
@@ -122,14 +137,51 @@ static tess_status begin(tess_frames *f, int64_t blur, tess_error *error)
     tess_sampled_kernel kernel = {0};
     tess_status status = tess_sample_kernel(f->problem, blur, &kernel, error);
     if (status == TESS_OK)
-        status = tess_jumps_of(&kernel, ALIKE, &f->jumps, error);
+        status = tess_jumps_of(&kernel, variation(f) / (f->high - f->low), &f->jumps, error);
     tess_small_free(kernel.values);
-    f->rim = f->steep = 0;
+    f->rim = f->steep = f->pairs = f->equal = 0;
     return status;
 }
 
-/* Forgets what is no frame. */
-static void end(tess_frames *f, int64_t *runs)
+/* Whether it is black or white, as bars are; backgrounds may have any value. */
+static bool at_end(const tess_frames *f, const float *value)
+{
+    bool low = true, high = true;
+    for (int64_t c = 0; c < f->problem->channels; c++) {
+        low = low && (double)value[c] - f->low <= variation(f);
+        high = high && f->high - (double)value[c] <= variation(f);
+    }
+    return low || high;
+}
+
+/* Leaves only bars: rows and columns at the picture's ends that have the frame's value from end to end. Returns their pixels. */
+static int64_t keep_bars(const tess_problem *p, int64_t *runs)
+{
+    int64_t rows[2] = {0, 0}, columns[2] = {p->width, p->width}, pixels = 0;
+    while (rows[0] < p->height && runs[2 * rows[0]] == p->width)
+        rows[0]++;
+    while (rows[0] + rows[1] < p->height && runs[2 * (p->height - 1 - rows[1])] == p->width)
+        rows[1]++;
+    for (int64_t y = rows[0]; y < p->height - rows[1]; y++)
+        for (int side = 0; side < 2; side++)
+            columns[side] = tess_min_i64(columns[side], runs[2 * y + side]);
+    for (int side = 0; side < 2; side++) {
+        rows[side] = rows[side] < LEAST_BAR ? 0 : rows[side];
+        columns[side] = columns[side] < LEAST_BAR ? 0 : columns[side];
+    }
+    for (int64_t y = 0; y < p->height; y++) {
+        const bool bar = y < rows[0] || y >= p->height - rows[1];
+        for (int side = 0; side < 2; side++) {
+            runs[2 * y + side] = !bar ? columns[side] : side ? 0 : p->width;
+            pixels += runs[2 * y + side];
+        }
+    }
+    return pixels;
+}
+
+/* Forgets what is no frame. Where the kernel forbids nothing, as motion along the bars, bars of black or white beside a picture with
+ * noise are one all the same. */
+static void end(tess_frames *f, const float *value, int64_t *runs)
 {
     const tess_problem *p = f->problem;
     int64_t pixels = 0;
@@ -138,6 +190,9 @@ static void end(tess_frames *f, int64_t *runs)
     if (pixels >= tess_max_i64(p->height, p->width) &&
         (double)pixels <= MOST * (double)(p->height * p->width) && f->rim > 0 &&
         (double)f->steep >= STEEP * (double)f->rim)
+        f->found++;
+    else if (at_end(f, value) && (double)f->equal < EVEN * (double)f->pairs &&
+             (pixels = keep_bars(p, runs)) > 0 && (double)pixels <= MOST * (double)(p->height * p->width))
         f->found++;
     else
         memset(runs, 0, 2 * (size_t)p->height * sizeof *runs);
@@ -160,6 +215,11 @@ tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess
         add_rim(f, values + ends[0] * p->channels, value, 0);
     if (ends[1] > 0)
         add_rim(f, values + (width - 1 - ends[1]) * p->channels, value, 1);
+    for (int64_t x = ends[0]; x + 1 < width - ends[1]; x++) {
+        f->pairs++;
+        f->equal +=
+            near(f, values + x * p->channels, values + (x + 1) * p->channels, SAME * (f->high - f->low));
+    }
     for (int64_t x = 0; x < width && row > 0; x++) {
         const bool now = inside(ends, x, width), before = inside(ends - 2, x, width);
         if (now != before)
@@ -167,7 +227,7 @@ tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess
     }
     memcpy(f->last, values, (size_t)tess_problem_row(p) * sizeof *values);
     if (row == p->height - 1)
-        end(f, ends - 2 * row);
+        end(f, value, ends - 2 * row);
     return TESS_OK;
 }
 

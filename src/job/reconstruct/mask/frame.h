@@ -9,13 +9,14 @@ typedef struct tess_frames {
     const tess_problem *problem;
     double low, high; /* of all values */
     bool any;
-    float *corners;     /* of each blur: the values of its four corners, pixel by pixel; owned */
-    float *last;        /* the row before; owned */
-    int64_t *runs;      /* see tess_hidden; owned, as is `value` */
-    float *value;       /* of the first blur's frame */
-    tess_jumps jumps;   /* of the blur that is looked at */
-    int64_t rim, steep; /* of it: values beside the frame; those that the kernel does not allow */
-    int64_t found;      /* blurs that have a frame */
+    float *corners;       /* of each blur: the values of its four corners, pixel by pixel; owned */
+    float *last;          /* the row before; owned */
+    int64_t *runs;        /* see tess_hidden; owned, as is `value` */
+    float *value;         /* of the first blur's frame */
+    tess_jumps jumps;     /* of the blur that is looked at */
+    int64_t rim, steep;   /* of it: values beside the frame; those that the kernel does not allow */
+    int64_t pairs, equal; /* of it: neighbours in a row outside of the frame; those that are alike */
+    int64_t found;        /* blurs that have a frame */
 } tess_frames;
 
 /* First look: each row of the file. Close it also if this fails. */

@@ -6,6 +6,7 @@
 #include "job/common/note.h"
 #include "job/reconstruct/mask/clipped.h"
 #include "job/reconstruct/mask/frame.h"
+#include "job/reconstruct/mask/squares.h"
 #include "job/reconstruct/problem/values.h"
 
 /* Of the range: how far beyond it light may be that was cut off. */
@@ -23,7 +24,7 @@ double tess_hidden_low(const tess_problem *p)
     return p->hidden.count[TESS_HIDDEN_DARK] > 0 ? p->low - BEYOND * (p->high - p->low) : p->low;
 }
 
-tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
+tess_hidden_reason tess_hidden_own(const tess_problem *p, int64_t y, int64_t column, float value)
 {
     const tess_hidden *h = &p->hidden;
     return !isfinite(value)                              ? TESS_HIDDEN_MISSING
@@ -33,12 +34,20 @@ tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t col
                                                          : TESS_HIDDEN_REASONS;
 }
 
-bool tess_hidden_areas(const tess_problem *p)
+tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
 {
-    int64_t all = 0;
-    for (int i = 0; i < TESS_HIDDEN_REASONS; i++)
-        all += p->hidden.count[i];
-    return p->hidden.blurs && (double)all >= FEW * (double)(p->count * p->height * tess_problem_row(p));
+    const tess_hidden_reason why = tess_hidden_own(p, y, column, value);
+    return why == TESS_HIDDEN_REASONS ? tess_square_why(p, y, column) : why;
+}
+
+float tess_hidden_weight(const tess_problem *p, int64_t y, int64_t column, float value)
+{
+    return tess_hidden_own(p, y, column, value) == TESS_HIDDEN_REASONS ? tess_square_weight(p, y, column) : 0;
+}
+
+bool tess_hidden_any(const tess_problem *p)
+{
+    return p->hidden.blurs;
 }
 
 typedef struct looking {
@@ -96,6 +105,18 @@ static tess_status look_for_ends(looking *l, int64_t y, const float *values, tes
     for (int i = 0; i < 2; i++)
         if (l->seek[i])
             TESS_TRY(tess_clipped_row(&l->clipped[i], y, values, error));
+    return TESS_OK;
+}
+
+static tess_status hide_squares(looking *l, int64_t y, const float *values, tess_error *error)
+{
+    (void)error;
+    for (int64_t i = 0; i < tess_problem_row(l->p); i++) {
+        const int64_t column = i / l->p->channels;
+        const tess_hidden_reason why = tess_hidden_why(l->p, y, column, values[i]);
+        if (why == TESS_HIDDEN_BRIGHT || why == TESS_HIDDEN_DARK)
+            tess_squares_hide(l->p, y, column, why);
+    }
     return TESS_OK;
 }
 
@@ -160,9 +181,9 @@ static tess_status find_ends(looking *l, tess_error *error)
     if (l->seek[0] || l->seek[1])
         TESS_TRY(read(l, look_for_ends, error));
     if (few || (l->seek[0] && tess_clipped_found(&l->clipped[0])))
-        h->bright = l->clipped[0].end;
+        h->bright = l->clipped[0].end - tess_waves_of_highlight(l->p);
     if (l->seek[1] && tess_clipped_found(&l->clipped[1]))
-        h->dark = l->clipped[1].end;
+        h->dark = l->clipped[1].end + tess_waves_of_highlight(l->p);
     return TESS_OK;
 }
 
@@ -188,6 +209,11 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
         return TESS_OK;
     if (!(h->blurs = tess_small_alloc((size_t)p->count, sizeof *h->blurs)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to note %lld blurs", (long long)p->count);
+    TESS_TRY(tess_squares_open(p, error));
+    if (h->squares) {
+        TESS_TRY(read(l, hide_squares, error));
+        tess_squares_end(p);
+    }
     TESS_TRY(read(l, count, error));
     say(p, common);
     return TESS_OK;

@@ -11,8 +11,12 @@ tess_status tess_problem_find_hidden(tess_problem *problem, const tess_common *c
                                      tess_error *error) TESS_MUST_CHECK;
 /* Why a value of row `y` of the file is hidden, in units of the solver as it is read; TESS_HIDDEN_REASONS: it is not. */
 tess_hidden_reason tess_hidden_why(const tess_problem *problem, int64_t y, int64_t column, float value);
-/* Whether more is hidden than single values here and there, of which the preconditioner need not know. */
-bool tess_hidden_areas(const tess_problem *problem);
+/* The same without regard to the other values of a JPEG's square. */
+tess_hidden_reason tess_hidden_own(const tess_problem *problem, int64_t y, int64_t column, float value);
+/* Its weight in the data term: 0, 1, or less than 1 if it only lies in a hidden square of a JPEG. */
+float tess_hidden_weight(const tess_problem *problem, int64_t y, int64_t column, float value);
+/* Whether anything is hidden: the preconditioner does not know of it. */
+bool tess_hidden_any(const tess_problem *problem);
 /* The range of the solver's pictures: light that was cut off lies beyond that of the results. */
 double tess_hidden_low(const tess_problem *problem);
 double tess_hidden_high(const tess_problem *problem);

@@ -51,7 +51,7 @@ static bool fill_row(const tess_hidden_rows *h, int64_t y, int64_t channel, floa
     for (int64_t x = 0; x <= p->width; x++) {
         float *at = values + x * p->channels + channel;
         if (x < p->width) {
-            const tess_hidden_reason why = tess_hidden_why(p, y, x, *at);
+            const tess_hidden_reason why = tess_hidden_own(p, y, x, *at);
             if (why == TESS_HIDDEN_MISSING || why == TESS_HIDDEN_FRAME)
                 continue;
         } else if (before < 0) {
@@ -97,7 +97,7 @@ static tess_status set_mask(tess_hidden_rows *h, int64_t y, const float *values,
     if (row < 0)
         return TESS_OK;
     for (int64_t i = 0; i < samples; i++)
-        h->mask[i] = tess_hidden_why(p, y, i / p->channels, values[i]) == TESS_HIDDEN_REASONS;
+        h->mask[i] = tess_hidden_weight(p, y, i / p->channels, values[i]);
     device->memory->copy(device, op->table->mask(op, y / p->height) + row * samples, h->mask,
                          (size_t)samples * sizeof(float), NULL);
     return device->streams->sync(device, NULL, error);
@@ -138,7 +138,7 @@ tess_status tess_hidden_blank(const tess_problem *p, tess_workspace *w, int64_t 
         device->memory->copy(device, w->host.piece, mask + at, (size_t)some * sizeof *mask, NULL);
         TESS_TRY(device->streams->sync(device, NULL, error));
         for (int64_t i = 0; i < some; i++)
-            values[at + i] = w->host.piece[i] > 0 ? values[at + i] : NAN;
+            values[at + i] = w->host.piece[i] >= 1 ? values[at + i] : NAN;
     }
     return TESS_OK;
 }

@@ -163,6 +163,7 @@ void tess_problem_clear_blur(tess_problem *p)
     tess_small_free(p->hidden.frame);
     tess_small_free(p->hidden.frame_value);
     tess_small_free(p->hidden.blurs);
+    tess_small_free(p->hidden.squares);
 }
 
 /* Circular Gaussians have real spectra, which have their own ops. */

@@ -58,8 +58,10 @@ typedef struct tess_hidden {
     double dark,
         bright;     /* the values, in units of the solver, at which light is cut off; infinite: at none */
     int64_t *frame; /* of each row of all blurs: its pixels at the left and at the right; owned; NULL: none */
-    float *frame_value; /* that of the first blur's frame, in units of the file; owned */
-    bool *blurs;        /* whether it has any such value; owned; NULL: none has */
+    float *frame_value;     /* that of the first blur's frame, in units of the file; owned */
+    bool *blurs;            /* whether it has any such value; owned; NULL: none has */
+    unsigned char *squares; /* of a JPEG that are hidden (mask/squares.h); owned; NULL: none is */
+    float beside;           /* the weight of other values in these squares */
 } tess_hidden;
 
 /* The problem to solve. */
