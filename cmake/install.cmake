@@ -52,7 +52,7 @@ set(CPACK_PACKAGE_CONTACT "Tessera maintainers <maintainers@tessera.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "restores large images within a memory limit
 Denoises images and volumes of any size with deep networks, and reconstructs
 blurred photographs and tomographic scans with them, on CPUs and NVIDIA cards.
-The package has the program, the C library with its headers, and two models.")
+The package has the program, the C library with its headers, and small models.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
