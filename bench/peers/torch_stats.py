@@ -150,7 +150,7 @@ def main():
     args = arguments()
     devices = [args.device] if args.device != "auto" else ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
     torch.set_num_threads(args.threads)
-    log = open(args.json, "w") if args.json else None
+    log = open(args.json, "w", buffering=1) if args.json else None
     rows = []
     for device in devices:
         told, trained = None, {}  # PyTorch's epochs, for the records of all precisions

@@ -1,5 +1,7 @@
 #include "job/reconstruct/mask/squares.h"
 
+#include <math.h>
+
 #include "base/checked.h"
 #include "base/mem.h"
 
@@ -12,6 +14,8 @@ static const double MUCH = 0.25;
 /* Of the quantisation's deviation. A wave that ends a frame too early costs more than a few pixels of a dark picture that are taken for
  * the frame. */
 static const double FRAME = 7, HIGHLIGHT = 3;
+/* Of the range: more takes dark pictures for frames. */
+static const double MOST_FRAME = 0.08, MOST_HIGHLIGHT = 0.03;
 
 static int64_t side_of(const tess_problem *p)
 {
@@ -72,12 +76,17 @@ float tess_square_weight(const tess_problem *p, int64_t y, int64_t column)
     return why == TESS_HIDDEN_REASONS ? 1 : p->hidden.beside;
 }
 
+static double waves(const tess_problem *p, double deviations, double most)
+{
+    return fmin(deviations * p->quantised / p->unit, most * (p->high - p->low));
+}
+
 double tess_waves_of_frame(const tess_problem *p)
 {
-    return (p->channels > 1 ? 2 : 1) * FRAME * p->quantised / p->unit; /* colours are stored more coarsely */
+    return waves(p, p->channels > 1 ? 2 * FRAME : FRAME, MOST_FRAME); /* colours are stored more coarsely */
 }
 
 double tess_waves_of_highlight(const tess_problem *p)
 {
-    return HIGHLIGHT * p->quantised / p->unit;
+    return waves(p, HIGHLIGHT, MOST_HIGHLIGHT);
 }
