@@ -16,6 +16,7 @@
 #include "job/reconstruct/mask/squares.h"
 
 enum { ROWS = 3, BLOCK = ROWS * ROWS, MOSTLY = 6 };
+enum { NEAR_END = 1, AT_END };
 enum { LEAST_FEW = 4 };    /* values: pictures that were divided by their largest value have one */
 enum { LEAST_FULL = 255 }; /* less may be a largest number of photons */
 static const double WHOLE = 1e-3;
@@ -24,6 +25,7 @@ static const double WAVY =
     0.3; /* in a JPEG: of those that are mostly surrounded by such values, if there is proof */
 static const double STEEP = 0.05; /* of the rim: paper without noise has none */
 static const double FEW = 0.005;  /* of all values */
+static const double CLOSE = 0.01; /* of all values: more are a bright sky that was not cut off */
 /* Of all values, bright and dark: more leave too little to find the picture from. */
 static const double MOST_BRIGHT = 0.5, MOST_DARK = 0.25;
 static const double TOLERANCE = 0.01; /* of the range, for noise */
@@ -56,6 +58,7 @@ void tess_clipped_add(tess_clipped *c, const float *values)
             c->count = 0;
         }
         c->count += value == c->end;
+        c->close += value >= c->problem->high - tess_waves_of_highlight(c->problem);
         c->other = first ? value : c->dark ? fmax(c->other, value) : fmin(c->other, value);
     }
 }
@@ -82,6 +85,11 @@ bool tess_clipped_few(const tess_clipped *c)
     return !c->dark && ends_range(c) && c->count >= LEAST_FEW && (double)c->count < FEW * (double)c->all;
 }
 
+double tess_clipped_waves(const tess_clipped *c)
+{
+    return (double)c->close < CLOSE * (double)c->all ? tess_waves_of_highlight(c->problem) : 0;
+}
+
 bool tess_clipped_possible(const tess_clipped *c)
 {
     return c->count >= BLOCK && c->end != c->other;
@@ -101,9 +109,13 @@ static void look(tess_clipped *c, int64_t middle)
                                                  (middle + 1) % ROWS * samples + i,
                                                  (middle + ROWS - 1) % ROWS * samples + i};
         int around = 0;
-        for (int k = 0; k < BLOCK && own[i]; k++)
-            around += c->at_end[k / ROWS * samples + i + (k % ROWS - 1) * far];
-        c->inner += around == BLOCK;
+        int same = 0;
+        for (int k = 0; k < BLOCK && own[i]; k++) {
+            const unsigned char there = c->at_end[k / ROWS * samples + i + (k % ROWS - 1) * far];
+            around += there > 0;
+            same += there == AT_END;
+        }
+        c->inner += same == BLOCK;
         c->mostly += around >= MOSTLY;
         for (int side = 0; side < TESS_JUMP_SIDES && 2 * around > BLOCK; side++) {
             const double jump = fabs((double)c->rows[beside[side]] - c->end);
@@ -135,8 +147,9 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
             !(p->hidden.frame &&
               tess_frame_covers(p, y, i / p->channels)); /* otherwise as if it were at the end */
         c->rows[row % ROWS * samples + i] = seen ? values[i] : (float)c->end;
-        const bool near = fabs((double)values[i] - c->end) <= tess_waves_of_highlight(p);
-        c->at_end[row % ROWS * samples + i] = seen && near;
+        const bool near = fabs((double)values[i] - c->end) <= tess_waves_of_highlight(p),
+                   same = (double)values[i] == c->end;
+        c->at_end[row % ROWS * samples + i] = !seen ? 0 : same ? AT_END : near ? NEAR_END : 0;
         c->near += seen && near;
     }
     if (row >= ROWS - 1)
@@ -147,7 +160,7 @@ tess_status tess_clipped_row(tess_clipped *c, int64_t y, const float *values, te
 bool tess_clipped_found(const tess_clipped *c)
 {
     const double near = (double)c->near;
-    const bool areas = (double)c->inner >= INNER * near,
+    const bool areas = (double)c->inner >= INNER * (double)c->count,
                wavy = c->problem->quantised > 0 && (double)c->mostly >= WAVY * near,
                proof = c->rim > 0 && (double)c->steep >= STEEP * (double)c->rim,
                likely = !c->dark && (ends_range(c) || unknown_range(c));

@@ -11,13 +11,14 @@ typedef struct tess_clipped {
     double end;         /* that value */
     double other;       /* the one at the other end */
     int64_t all, count; /* values; those at the end */
+    int64_t close;      /* values within a JPEG's waves of the range's end */
     int64_t near;       /* values within a JPEG's waves of the end, outside of a frame */
     int64_t inner;      /* those among them that are surrounded by such values */
     int64_t mostly;     /* those that are mostly surrounded */
     int64_t rim,
         steep; /* values beside areas of them; those that no kernel allows beside light that was not cut off */
     tess_jumps jumps;      /* of the blur that is looked at */
-    unsigned char *at_end; /* of three rows: whether a value is at the end; owned */
+    unsigned char *at_end; /* of three rows: whether a value is at the end, or near it; owned */
     float *rows;           /* the same rows; owned */
 } tess_clipped;
 
@@ -27,6 +28,8 @@ void tess_clipped_close(tess_clipped *clipped);
 void tess_clipped_add(tess_clipped *clipped, const float *values);
 /* Whether there are so few values at the end of the file's range that all of them were cut off; this needs no second look. */
 bool tess_clipped_few(const tess_clipped *clipped);
+/* How far below the end few values lie that were cut off: a JPEG's waves, unless a bright sky is there as well. */
+double tess_clipped_waves(const tess_clipped *clipped);
 /* Whether a second look at each row, in which a frame is known, can find something. */
 bool tess_clipped_possible(const tess_clipped *clipped);
 tess_status tess_clipped_row(tess_clipped *clipped, int64_t y, const float *values,

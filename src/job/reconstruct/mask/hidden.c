@@ -113,7 +113,7 @@ static tess_status hide_squares(looking *l, int64_t y, const float *values, tess
     (void)error;
     for (int64_t i = 0; i < tess_problem_row(l->p); i++) {
         const int64_t column = i / l->p->channels;
-        const tess_hidden_reason why = tess_hidden_why(l->p, y, column, values[i]);
+        const tess_hidden_reason why = tess_hidden_own(l->p, y, column, values[i]);
         if (why == TESS_HIDDEN_BRIGHT || why == TESS_HIDDEN_DARK)
             tess_squares_hide(l->p, y, column, why);
     }
@@ -181,7 +181,8 @@ static tess_status find_ends(looking *l, tess_error *error)
     if (l->seek[0] || l->seek[1])
         TESS_TRY(read(l, look_for_ends, error));
     if (few || (l->seek[0] && tess_clipped_found(&l->clipped[0])))
-        h->bright = l->clipped[0].end - tess_waves_of_highlight(l->p);
+        h->bright =
+            l->clipped[0].end - (few ? tess_clipped_waves(&l->clipped[0]) : tess_waves_of_highlight(l->p));
     if (l->seek[1] && tess_clipped_found(&l->clipped[1]))
         h->dark = l->clipped[1].end + tess_waves_of_highlight(l->p);
     return TESS_OK;
