@@ -2,8 +2,6 @@
  * of the volume, and slabs of a backprojection do not depend on each other, so no rank needs more of the volume than its slab. In rounds of
  * a few views of every owner: to project, every rank projects its slab onto them, and their owners add up what all send, in the order
  * of ranks; to backproject, the owners send them to all. Only the rows that see a slab are sent (physics/rays_bands.h). */
-#include <string.h>
-
 #include "base/checked.h"
 #include "geometry/ray3.h"
 #include "physics/rays_bands.h"
@@ -21,9 +19,8 @@ typedef struct shared {
     int64_t view; /* values of one */
     view_ops ops[TESS_BANDS_MOST_VIEWS + 1];
     tess_bands bands;
-    size_t stage_at, mine_at,
-        theirs_at;       /* in the scratch, after the workspace: some whole views, and bands */
-    size_t padded_bytes; /* of a row of a filtered view */
+    size_t stage_at, bands_at[2]; /* in the scratch, after the workspace: some whole views, and bands */
+    size_t padded_bytes;          /* of a row of a filtered view */
 } shared;
 
 static shared *shared_of(tess_operator *op)
@@ -46,10 +43,12 @@ static void keep(const shared *s, tess_status status, const tess_error *error)
     (void)!tess_share_keep(s->rays.base.share, status, error); /* several ranks: it is kept */
 }
 
-/* The first value of some views that this rank owns. */
-static int64_t own_at(const shared *s, tess_bands_portion own)
+/* This rank's views of a round. The cast drops a const that the direction justifies. */
+static float *own_views(const shared *s, const void *measurement, int64_t round)
 {
-    return (own.first - tess_bands_first(&s->bands, s->bands.dist->rank)) * s->view;
+    const int rank = s->bands.dist->rank;
+    const tess_bands_portion own = tess_bands_portion_of(&s->bands, rank, round);
+    return (float *)(uintptr_t)measurement + (own.first - tess_bands_first(&s->bands, rank)) * s->view;
 }
 
 static void forward(tess_operator *op, const void *slab, void *measurement, void *scratch,
@@ -57,9 +56,10 @@ static void forward(tess_operator *op, const void *slab, void *measurement, void
 {
     shared *s = shared_of(op);
     tess_bands *b = &s->bands;
-    char *at = scratch, *stage = at + s->stage_at;
+    char *at = scratch, *const buffer[2] = {at + s->bands_at[0], at + s->bands_at[1]};
+    float *stage = (float *)(void *)(at + s->stage_at);
     for (int64_t round = 0; round < b->rounds; round++) {
-        char *mine = at + s->mine_at;
+        char *packed = buffer[0];
         for (int owner = 0; owner < b->dist->size; owner++) {
             const tess_bands_portion p = tess_bands_portion_of(b, owner, round);
             if (p.count == 0)
@@ -67,16 +67,10 @@ static void forward(tess_operator *op, const void *slab, void *measurement, void
             const tess_op_buffers call = {
                 .in = {slab}, .out = {stage}, .weights = table_of(s, p.first), .workspace = scratch};
             op->device->ops->run(op->device, s->ops[p.count].project, &call, stream);
-            mine = tess_bands_take_mine(b, p, (const float *)(const void *)stage, mine);
+            packed = tess_bands_take(b, p, stage, packed);
         }
         tess_error error;
-        keep(s, tess_bands_to_owners(b, round, at + s->mine_at, at + s->theirs_at, &error), &error);
-        const tess_bands_portion own = tess_bands_portion_of(b, b->dist->rank, round);
-        float *sum = (float *)measurement + own_at(s, own);
-        const char *theirs = at + s->theirs_at;
-        memset(sum, 0, bytes_of(s, own.count));
-        for (int r = 0; r < b->dist->size; r++)
-            theirs = tess_bands_add_theirs(b, own, r, theirs, sum);
+        keep(s, tess_bands_to_owners(b, round, buffer, own_views(s, measurement, round), &error), &error);
     }
 }
 
@@ -85,21 +79,18 @@ static void adjoint(tess_operator *op, const void *measurement, void *slab, void
 {
     shared *s = shared_of(op);
     tess_bands *b = &s->bands;
-    char *at = scratch, *stage = at + s->stage_at;
+    char *at = scratch, *const buffer[2] = {at + s->bands_at[0], at + s->bands_at[1]};
+    float *stage = (float *)(void *)(at + s->stage_at);
     bool add = false;
     for (int64_t round = 0; round < b->rounds; round++) {
-        const tess_bands_portion own = tess_bands_portion_of(b, b->dist->rank, round);
-        char *theirs = at + s->theirs_at;
-        for (int r = 0; r < b->dist->size; r++)
-            theirs = tess_bands_take_theirs(b, own, r, (const float *)measurement + own_at(s, own), theirs);
         tess_error error;
-        keep(s, tess_bands_from_owners(b, round, at + s->mine_at, at + s->theirs_at, &error), &error);
-        const char *mine = at + s->mine_at;
+        char *packed = buffer[0];
+        keep(s, tess_bands_from_owners(b, round, own_views(s, measurement, round), buffer, &error), &error);
         for (int owner = 0; owner < b->dist->size; owner++) {
             const tess_bands_portion p = tess_bands_portion_of(b, owner, round);
             if (p.count == 0)
                 continue;
-            mine = tess_bands_put_mine(b, p, mine, (float *)(void *)stage);
+            packed = tess_bands_put(b, p, packed, stage);
             const tess_op_buffers call = {
                 .in = {stage}, .out = {slab}, .weights = table_of(s, p.first), .workspace = scratch};
             op->device->ops->run(op->device, s->ops[p.count].backproject[add], &call, stream);
@@ -208,9 +199,9 @@ static tess_status build(shared *s, const tess_rays_settings *settings, tess_err
     base->forward_bytes *= part;
     TESS_TRY(prepare_rounds(s, settings, &workspace, error));
     s->stage_at = tess_align_size(workspace, ALIGNMENT);
-    s->mine_at = s->stage_at + tess_align_size(bytes_of(s, s->bands.most), ALIGNMENT);
-    s->theirs_at = s->mine_at + tess_align_size(s->bands.mine_bytes, ALIGNMENT);
-    base->scratch_bytes = s->theirs_at + tess_align_size(s->bands.theirs_bytes, ALIGNMENT);
+    s->bands_at[0] = s->stage_at + tess_align_size(bytes_of(s, s->bands.most), ALIGNMENT);
+    s->bands_at[1] = s->bands_at[0] + tess_align_size(s->bands.bytes[0], ALIGNMENT);
+    base->scratch_bytes = s->bands_at[1] + tess_align_size(s->bands.bytes[1], ALIGNMENT);
     base->table = s->rays.fdk ? &with_inverse : &pair;
     if (s->rays.fdk) {
         TESS_TRY(tess_fdk_take(s->rays.fdk, settings, tess_share_first(share), slices, error));

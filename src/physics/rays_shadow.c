@@ -46,3 +46,17 @@ tess_shadow_rows tess_rays_shadow(const tess_rays_settings *settings, int64_t fi
     const double begin = fmax(ceil(from) - MARGIN, 0), end = fmin(floor(to) + 1 + MARGIN, (double)scan.rows);
     return begin < end ? (tess_shadow_rows){(int32_t)begin, (int32_t)end} : (tess_shadow_rows){0, 0};
 }
+
+tess_shadow_rows tess_shadow_union(const tess_shadow_rows *shadows, int count)
+{
+    tess_shadow_rows all = {0, 0};
+    for (int i = 0; i < count; i++) {
+        const tess_shadow_rows one = shadows[i];
+        if (one.first == one.end)
+            continue;
+        const bool empty = all.first == all.end;
+        all.first = empty || one.first < all.first ? one.first : all.first;
+        all.end = empty || one.end > all.end ? one.end : all.end;
+    }
+    return all;
+}

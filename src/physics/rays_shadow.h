@@ -13,5 +13,7 @@ typedef struct tess_shadow_rows {
 /* Of slices [first, first + slices); `numbers` are the 12 of the view. Does not depend on which rank asks. */
 tess_shadow_rows tess_rays_shadow(const tess_rays_settings *settings, int64_t first, int64_t slices,
                                   const double *numbers);
+/* The rows from the first to the last of several shadows. */
+tess_shadow_rows tess_shadow_union(const tess_shadow_rows *shadows, int count);
 
 #endif
