@@ -31,6 +31,8 @@ typedef struct tess_bands_portion {
     int64_t first, count;
 } tess_bands_portion;
 
+/* Views of an owner in a round: no buffer takes much more than 16 MiB. `widest`: the most rows of a shadow, of all ranks and views. */
+int64_t tess_bands_most(int ranks, int64_t rows, int64_t columns, int64_t widest);
 /* For `settings->share`. On failure there is nothing to clear. */
 tess_status tess_bands_open(const tess_rays_settings *settings, tess_bands *bands,
                             tess_error *error) TESS_MUST_CHECK;

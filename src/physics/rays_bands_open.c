@@ -68,12 +68,17 @@ static int64_t find_bands(tess_bands *b, const tess_rays_settings *s)
     return widest;
 }
 
-/* Views of a round: the same number on all ranks, of which no buffer takes much more than BUFFER_BYTES. */
+int64_t tess_bands_most(int ranks, int64_t rows, int64_t columns, int64_t widest)
+{
+    const int64_t most = tess_max_i64(widest * ranks, rows),
+                  fit = BUFFER_BYTES / (most * columns * (int64_t)sizeof(float));
+    return tess_max_i64(1, tess_min_i64(TESS_BANDS_MOST_VIEWS, fit));
+}
+
+/* The same rounds on all ranks; the buffers are this one's. */
 static void size_rounds(tess_bands *b, int64_t widest)
 {
-    const int64_t rows = tess_max_i64(widest * b->dist->size, b->rows),
-                  fit = BUFFER_BYTES / (rows * b->columns * (int64_t)sizeof(float));
-    b->most = tess_max_i64(1, tess_min_i64(TESS_BANDS_MOST_VIEWS, fit));
+    b->most = tess_bands_most(b->dist->size, b->rows, b->columns, widest);
     b->rounds = tess_ceil_div(tess_ceil_div(b->views, b->dist->size), b->most);
     for (int64_t round = 0; round < b->rounds; round++) {
         size_t own = 0, node = 0, members = 0, all = 0;

@@ -5,6 +5,7 @@
 #include "adjoint.h"
 #include "odd_views.h"
 #include "physics/rays.h"
+#include "plan/ranks/slabs.h"
 #include "rank_threads.h"
 #include "solver_ops.h"
 
@@ -169,6 +170,38 @@ static void check_settings(tess_device *device, const tess_rays_settings *settin
     free(x), free(y);
 }
 
+/* Bytes that all ranks send, and the most that one sends or receives: what arrives to project is sent to backproject. */
+static uint64_t sent_by(const shared *many, int size, int what)
+{
+    uint64_t sent = 0;
+    for (int r = 0; r < size; r++)
+        sent += many->sent[r][what];
+    return sent;
+}
+
+static double busiest(const shared *many, int size)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < size; r++)
+        for (int i = FORWARD; i <= ADJOINT; i++)
+            most = many->sent[r][i] > most ? many->sent[r][i] : most;
+    return (double)most;
+}
+
+/* The simulator has the schedule of the run: over links of one byte a second it takes as many seconds as the busiest rank has bytes. */
+static void check_simulated(const tess_rays_settings *s, const shared *many, int ranks)
+{
+    const tess_links links = {.per_node = many->nodes == 1 ? ranks : 1,
+                              .inside = {0, 1e30, 1},
+                              .outside = {.rate = 1, .adapters = 1, .shared = 1}};
+    const tess_strips slabs = tess_strips_of(1, s->depth, ranks);
+    double seconds = 0;
+    tess_error error;
+    CHECK(tess_slabs_seconds(s, &slabs, &links, &seconds, &error) == TESS_OK);
+    CHECK_MSG(seconds == busiest(many, ranks), "%d nodes: %.0f bytes simulated, %.0f sent", many->nodes,
+              seconds, busiest(many, ranks));
+}
+
 /* What is sent of a usual problem, against whole views. */
 static void check_sent(void)
 {
@@ -178,21 +211,24 @@ static void check_sent(void)
     tess_rays_circle(VIEWS, 2 * SIZE, SIZE, 1.5, vectors);
     const tess_rays_settings s = {TESS_CONE_3D, SIZE, SIZE, SIZE, 1, VIEWS, ROWS, ROWS, vectors};
     float *x = adjoint_floats(voxels_of(&s)), *y = adjoint_floats(pixels_of(&s));
-    shared many = begin(&s, x, y);
-    rank_threads_run(RANKS, from, run_rank, &many);
     const uint64_t whole = (uint64_t)pixels_of(&s) * sizeof(float) * (RANKS - 1);
-    for (int i = 0; i < OUTPUTS; i++) {
-        uint64_t sent = 0;
-        for (int r = 0; r < RANKS; r++)
-            sent += many.sent[r][i];
-        /* Rows of FDK are padded to the next power of two, at least twice as long. */
-        const uint64_t before = i == INVERSE ? whole / ROWS * 256 : whole;
-        printf("%s of %d^3 on %d ranks: %llu bytes are sent, %llu with whole views\n", names[i], SIZE, RANKS,
-               (unsigned long long)sent, (unsigned long long)before);
-        CHECK_MSG(sent > 0 && 2 * sent < before, "%s: %llu bytes are sent", names[i],
-                  (unsigned long long)sent);
+    for (int nodes = 1; nodes <= RANKS; nodes += RANKS - 1) {
+        shared many = begin(&s, x, y);
+        many.nodes = nodes;
+        rank_threads_run(RANKS, from, run_rank, &many);
+        check_simulated(&s, &many, RANKS);
+        for (int i = 0; i < OUTPUTS; i++) {
+            /* FDK pads rows to 256 values. */
+            const uint64_t sent = sent_by(&many, RANKS, i),
+                           before = i == INVERSE ? whole / ROWS * 256 : whole;
+            if (nodes == 1)
+                printf("%s of %d^3 on %d ranks: %llu bytes are sent, %llu with whole views\n", names[i], SIZE,
+                       RANKS, (unsigned long long)sent, (unsigned long long)before);
+            CHECK_MSG(sent > 0 && 2 * sent < before, "%s: %llu bytes are sent", names[i],
+                      (unsigned long long)sent);
+        }
+        end(&many);
     }
-    end(&many);
     free(x), free(y);
 }
 
