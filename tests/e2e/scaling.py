@@ -52,6 +52,8 @@ def check_ours(bench):
     bench.check((photo, square) == (683, 1024), f"shapes of photographs: {photo} {square}")
     rows, slices = (simulate(bench, V100, (2, 16), "--problems", "tomo3d", "--sizes", 256, *extra)[1] for extra in ((), ("--slabs",)))
     bench.check((rows["cut"], slices["cut"]) == ("rows", "slices") and slices["seconds"] < rows["seconds"], f"volumes: {rows} {slices}")
+    whole, bands = (p["gradient_communication_seconds"] for p in (rows, slices))
+    bench.check(0 < bands < 0.5 * whole, f"slabs exchange the rows of views that see them: {bands} s, whole views {whole} s")
 
 
 def check_sent(bench):

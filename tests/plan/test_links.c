@@ -76,6 +76,34 @@ static void check_collectives(void)
     }
 }
 
+/* Pieces of any size: what one rank sends, or receives, and what crosses the adapters of a node. */
+static void check_all_to_all(void)
+{
+    enum { RANKS = 8 };
+    static const struct {
+        int from, to;
+        double size, seconds; /* with those of the rows before */
+    } rows[] = {
+        {2, 2, 1e9, 0},                    /* to itself */
+        {0, 1, 1e6, 1e-6 + 1e-4},          /* one link of 10 */
+        {0, 2, 1e6, 2e-6 + 1e-4},          /* two links, of which a rank can use both */
+        {0, 3, 1e6, 3e-6 + 1.5e-4},        /* three are limited to 20 together */
+        {3, 1, 2e6, 3e-6 + 2e-4},          /* rank 1 receives from two */
+        {0, 4, 1e6, 3e-6 + 5e-6 + 1e-3},   /* an adapter */
+        {1, 5, 1e6, 3e-6 + 5e-6 + 2e-3},   /* which ranks share */
+        {6, 2, 1.5e6, 3e-6 + 5e-6 + 2e-3}, /* the other way at the same time */
+    };
+    double sent[RANKS * RANKS] = {0}, same[4 * 4];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sent[rows[i].from * RANKS + rows[i].to] = rows[i].size;
+        const double seconds = tess_links_all_to_all(&links, RANKS, sent);
+        CHECK_MSG(near(seconds, rows[i].seconds), "row %d: %g, not %g", (int)i, seconds, rows[i].seconds);
+    }
+    for (int i = 0; i < 16; i++)
+        same[i] = 1e6 / 16;
+    CHECK(near(tess_links_all_to_all(&links, 4, same), tess_links_transpose(&links, 4, 1e6)));
+}
+
 static void check_parse(void)
 {
     static const struct {
@@ -221,6 +249,7 @@ int main(void)
     CHECK(mkdtemp(folder) != NULL);
     check_exchange();
     check_collectives();
+    check_all_to_all();
     check_parse();
     check_timetable();
     check_grid();

@@ -95,6 +95,51 @@ double tess_links_transpose(const tess_links *links, int ranks, double bytes)
            fmax(inside, outside > 0 ? outside * outside_byte(links, nodes, links->outside.adapters) : 0);
 }
 
+/* What a rank sends, or what it receives. */
+typedef struct flow {
+    double inside, most_inside, outside, most_outside; /* bytes, and the most of one message */
+    int messages_inside, messages_outside;
+} flow;
+
+static flow flow_of(const tess_links *links, int ranks, const double *bytes, int rank, bool sends)
+{
+    flow f = {0};
+    for (int other = 0; other < ranks; other++) {
+        const double n = bytes[sends ? rank * ranks + other : other * ranks + rank];
+        if (other == rank || !(n > 0))
+            continue;
+        if (other / links->per_node == rank / links->per_node) {
+            f.inside += n, f.messages_inside++;
+            f.most_inside = fmax(f.most_inside, n);
+        } else {
+            f.outside += n, f.messages_outside++;
+            f.most_outside = fmax(f.most_outside, n);
+        }
+    }
+    return f;
+}
+
+double tess_links_all_to_all(const tess_links *links, int ranks, const double *bytes)
+{
+    const int nodes = tess_links_nodes(links, ranks);
+    double inside = 0, outside = 0, latency = 0;
+    for (int sends = 0; sends < 2; sends++)
+        for (int node = 0; node < nodes; node++) {
+            double crossing = 0;
+            for (int r = node * links->per_node; r < ranks && r < (node + 1) * links->per_node; r++) {
+                const flow f = flow_of(links, ranks, bytes, r, sends);
+                inside = fmax(inside,
+                              fmax(f.inside / links->inside.rank_rate, f.most_inside / links->inside.rate));
+                outside = fmax(outside, f.most_outside * outside_byte(links, nodes, 1));
+                latency = fmax(latency, f.messages_inside * links->inside.latency +
+                                            f.messages_outside * links->outside.latency);
+                crossing += f.outside;
+            }
+            outside = fmax(outside, crossing * outside_byte(links, nodes, links->outside.adapters));
+        }
+    return latency + fmax(inside, outside);
+}
+
 /* A number of an object; `least` itself is allowed only if it is 0 and `zero` is set. */
 typedef struct number {
     const char *object, *key;

@@ -44,5 +44,7 @@ double tess_links_all_reduce(const tess_links *links, int ranks, double bytes);
 double tess_links_all_gather(const tess_links *links, int ranks, double bytes);
 /* An array of `bytes` in parts by rows becomes parts by columns: each rank sends a piece to each other. */
 double tess_links_transpose(const tess_links *links, int ranks, double bytes);
+/* Each rank sends bytes[from * ranks + to] to each other, all at once. What a rank sends to itself takes no time. */
+double tess_links_all_to_all(const tess_links *links, int ranks, const double *bytes);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "physics/operator.h"
 #include "plan/ranks/blocks.h"
+#include "plan/ranks/slabs.h"
 #include "plan/ranks/timetable.h"
 
 /* What `reconstruct` makes if nothing else is asked for. */
@@ -67,12 +68,35 @@ static double add_blurs(const tess_scale_setup *setup, const tess_scale_problem 
     return 6 * (double)p->channels * blurred + own / 2;
 }
 
+/* To project a volume and back. Slabs exchange the rows that see them; rows of a volume, which no run divides, would exchange whole views. */
+static tess_status views_seconds(const tess_scale_setup *setup, const tess_scale_problem *p,
+                                 const tess_blocks *blocks, tess_scale_point *point, tess_error *error)
+{
+    double once = tess_links_all_gather(&setup->links, point->used,
+                                        (double)p->views * (double)p->rows * (double)p->columns *
+                                            (double)sizeof(float));
+    const tess_rays_settings rays = {.geometry = p->parallel ? TESS_PARALLEL_3D : TESS_CONE_3D,
+                                     .depth = p->depth,
+                                     .height = p->height,
+                                     .width = p->width,
+                                     .spacing = p->spacing > 0 ? p->spacing : 1,
+                                     .views = p->views,
+                                     .rows = p->rows,
+                                     .columns = p->columns,
+                                     .vectors = p->vectors};
+    if (point->slabs)
+        TESS_TRY(tess_slabs_seconds(&rays, &blocks->rows, &setup->links, &once, error));
+    point->gradient_communication = 2 * once;
+    return TESS_OK;
+}
+
 /* As `reconstruct` does it. Circular blurs: the spectrum is computed by rows, transposed, filtered by columns and returned. Views of an
  * image: ranks share the views; the image is gathered to project it, and the views to backproject them. Views of a volume: each
- * rank projects its slab; the projections are summed where they belong, and gathered to backproject them. */
-static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem *p, int ranks,
-                         tess_scale_point *point)
+ * rank projects its slab; the projections are summed where they belong, and sent back to backproject them. */
+static tess_status add_gradient(const tess_scale_setup *setup, const tess_scale_problem *p,
+                                const tess_blocks *blocks, tess_scale_point *point, tess_error *error)
 {
+    const int ranks = point->used;
     const tess_links *l = &setup->links;
     const double values = values_of(p), pixels = values / (double)p->channels, share = point->used,
                  float_bytes = sizeof(float);
@@ -80,7 +104,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     bool known = true; /* not reported: no rate of an operator is exact */
     switch (p->kind) {
     case TESS_SCALE_DENOISE:
-        return;
+        return TESS_OK;
     case TESS_SCALE_DEBLUR: {
         const double transforms = 2 * (double)p->channels;
         if (p->blurs) {
@@ -110,7 +134,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
                      samples = rays * (double)p->height / share;
         point->gradient = 2 * operator_seconds(setup, "cone", TESS_SAMPLE_FLOPS * samples,
                                                TESS_SAMPLE_BYTES * samples, &known);
-        point->gradient_communication = 2 * tess_links_all_gather(l, ranks, rays * float_bytes);
+        TESS_TRY(views_seconds(setup, p, blocks, point, error));
         held += 2 * rays / share;
         break;
     }
@@ -120,6 +144,7 @@ static void add_gradient(const tess_scale_setup *setup, const tess_scale_problem
     point->gradient *= p->steps > 0 ? p->steps : 1;
     point->gradient_communication *= p->steps > 0 ? p->steps : 1;
     point->bytes += held * float_bytes;
+    return TESS_OK;
 }
 
 /* Parts that differ in their neighbours or in their rows: first, last, inner ones, and longer ones; of blocks, the same in columns. */
@@ -247,7 +272,7 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
     point->denoiser = runs * time.compute;
     point->denoiser_communication = runs * time.communication;
     point->sent = runs * time.sent;
-    add_gradient(setup, p, point->used, point);
+    TESS_TRY(add_gradient(setup, p, blocks, point, error));
     point->seconds = point->gradient + point->denoiser + tess_scale_communication(point);
     return TESS_OK;
 }

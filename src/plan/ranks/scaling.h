@@ -26,6 +26,10 @@ typedef struct tess_scale_problem {
     tess_scale_kind kind;
     int64_t depth, height, width, channels;
     int64_t views, rows, columns; /* tomography; rows: of the detector */
+    const double
+        *vectors;   /* of the views of a volume: physics/rays.h; NULL: a circle, as `reconstruct` makes it */
+    double spacing; /* of its voxels; 0: 1 */
+    bool parallel;  /* its rays */
     tess_scale_divide divide;
     int64_t planes; /* runs of the network for an image: a gray one takes colours one by one; 0: one */
     double steps;   /* towards the data, each with a gradient, in an iteration; 0: one */

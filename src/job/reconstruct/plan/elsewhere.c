@@ -23,6 +23,9 @@ static tess_scale_problem problem_of(const tess_reconstruct_job *job)
                                 .views = blur ? 0 : p->count,
                                 .rows = p->rows,
                                 .columns = p->columns,
+                                .vectors = p->vectors,
+                                .spacing = p->as_published ? p->spacing : 1,
+                                .parallel = p->parallel,
                                 .divide = p->depth == 1                    ? TESS_DIVIDE_ROWS
                                           : job->prior.model->model.volume ? TESS_DIVIDE_SLABS
                                                                            : TESS_DIVIDE_SLICES,
