@@ -67,7 +67,7 @@ def check_case(name, args):
 
 def check_slabs():
     args = ("--problem", "tomo3d", "--size", "128", "--angles", "30", "--iterations", "2")
-    for prior, limit in (("slices", "32M"), ("volume", "52M")) if REAL else (("slices", "40M"), ("volume", "92M")):
+    for prior, limit in (("slices", "32M"), ("volume", "56M")) if REAL else (("slices", "40M"), ("volume", "92M")):
         free = run("free.npy", *args, "--prior", prior)
         tight = run("tight.npy", *args, "--prior", prior, "--memory", limit)
         if not (free and tight):
