@@ -14,7 +14,7 @@ static const struct {
     const char *kind, *op_class;
     tess_run_cost cost;
 } built_in[] = {{"cuda", TESS_COST_OPEN, {0.4, 0}},
-                {"cuda", TESS_COST_CLOSE, {0.05, 0}}, /* nobody in the process can measure it */
+                {"cuda", TESS_COST_CLOSE, {0.13, 0}}, /* nobody in the process can measure it */
                 {"cuda", TESS_COST_UP, {20e-6, 1 / 12e9}},
                 {"cuda", TESS_COST_DOWN, {20e-6, 1 / 12e9}},
                 {"cuda", TESS_COST_PACK, {0, 1 / 1e9}},

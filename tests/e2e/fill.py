@@ -108,6 +108,8 @@ def check_filled(bench):
     bench.check(measured <= planned <= 1.01 * measured + (1 << 20), f"planned {planned} bytes, measured {measured}")
     parts = {k: (record["plan"]["peak_bytes"].get(k, 0), v) for k, v in record["measured"]["peak_bytes"].items()}
     bench.check(all(v <= p for p, v in parts.values()), f"so is each part: {parts}")
+    learned = [path.name for path in bench.cache.iterdir() if '"job fill"' in path.read_text()]
+    bench.check(len(learned) == 1, f"a first run, whose ops were never timed, says what a job takes besides them: {learned}")
     bench.check(info(bench.path("map.tif")) == info(bench.path("out.tif")), "gdalinfo tells the same of both")
     plan = bench.record("plan", "fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"),
                         "--device", "cpu", *FAST, "--truth", bench.path("truth.tif"))

@@ -263,12 +263,12 @@ void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_
 void tess_choice_learn(tess_engine *engine, const tess_choice_run *run)
 {
     char name[TESS_RATES_CLASS];
-    const double phases = fmin(run->seconds, run->planned),
+    const double phases = run->calibrated ? fmin(run->seconds, run->planned) : run->seconds,
                  rest = run->wall - phases - engine->choice.open_seconds - engine->choice.load_seconds;
     snprintf(name, sizeof name, "%s %s", TESS_COST_JOB, run->verb);
     const bool known = tess_rates_has(engine->rates, name);
     const double before = tess_rates_cost(engine->rates, name).overhead;
-    if (run->calibrated)
+    if (run->calibrated || !known)
         tess_rates_set(engine->rates, name, fmax(rest, 1e-4), 1e-18);
     /* Not when it is opened: a plan and the run after it would predict with different times. */
     tess_rates_set(engine->rates, TESS_COST_OPEN, engine->choice.open_seconds, 1e-18);

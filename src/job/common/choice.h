@@ -42,7 +42,8 @@ typedef struct tess_choice_run {
 } tess_choice_run;
 
 /* Learns what a job of this verb takes besides its phases, on the engine's device. What the phases took longer than
- * predicted belongs to it as well: on a card that is mostly what the first launches load. */
+ * predicted belongs to it as well: on a card that is mostly what the first launches load. A prediction that was not calibrated says nothing
+ * about that; then a verb's first job counts as long as its phases were measured. */
 void tess_choice_learn(tess_engine *engine, const tess_choice_run *run);
 
 #endif

@@ -20,8 +20,9 @@ void tess_fill_settings_init(tess_fill_settings *settings)
 static void calibrate(tess_fill_job *job)
 {
     const tess_plan_shape shape = {.n = 1, .h = job->tile, .w = job->tile};
-    const tess_choice_run run = {"fill", tess_clock() - job->begin, job->compute_seconds,
-                                 job->planned_seconds, job->calibrated};
+    const tess_choice_run run = {"fill", tess_clock() - job->begin,
+                                 job->compute_seconds - job->prepare_seconds, job->planned_seconds,
+                                 job->calibrated};
     tess_choice_learn(&job->engine, &run);
     if (!job->calibrated)
         tess_choice_measure_net(&job->engine, job->step, shape, job->planned_total);

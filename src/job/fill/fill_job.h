@@ -36,6 +36,7 @@ typedef struct tess_fill_job {
     uint32_t counter;                       /* of the tiles of a group, which ranks take */
     int64_t resumed;                        /* tiles that were there already */
     double begin, seconds, compute_seconds; /* when it began; all; in the sampler */
+    double prepare_seconds;                 /* of these: before the first steps of samplers */
     int64_t tile_steps;
     tess_meter *meter; /* from the first tile on; NULL: not begun, or the device has none */
     tess_meter_reading reading;

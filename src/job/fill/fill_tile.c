@@ -236,6 +236,7 @@ tess_status tess_fill_group(tess_fill_job *job, int level, bool guided, tess_err
         status = open_stage(&s, guided, error);
     if (status == TESS_OK)
         status = tess_sampler_prepare(s.sampler, job->embedding_weights.data, job->step_weights.data, error);
+    job->prepare_seconds += tess_clock() - start;
     if (status == TESS_OK)
         status = compute(&s, error);
     tess_sampler_destroy(s.sampler);
