@@ -1,10 +1,5 @@
-/* gdal.c: reading through GDAL: TIFF, JPEG, raw rasters and other local formats (gdal_open.c).
- *
- * GDAL works in blocks and keeps them in one cache for the process, where the blocks of one dataset evict those
- * of another. We do not depend on that cache: one call reads a whole row of blocks into our own strip, and rows
- * are copied from it. The cache gets only what one such call needs (the blocks of all bands at one place). So
- * no block is decoded twice, however few rows the caller reads at a time, and the memory held is known: the
- * strip, the share of the cache, the library's block buffers, and the coefficients of a progressive JPEG. */
+/* gdal.c: what a file that GDAL reads holds: TIFF, JPEG, raw rasters and other local formats (gdal_open.c). The memory held is known:
+ * the strip of gdal_read.c, the share of the cache, the library's block buffers, and the coefficients of a progressive JPEG. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_api.h"
 
@@ -15,27 +10,10 @@
 
 #include "base/checked.h"
 #include "io/gdal_metadata.h"
-#include "io/gdal_range.h"
-#include "io/gdal_void.h"
+#include "io/gdal_reader.h"
 #include "io/jp2_probe.h"
 #include "io/jpeg_probe.h"
 #include "io/pages.h"
-
-typedef struct gdal_reader {
-    tess_memory *memory;
-    GDALDatasetH dataset;
-    int64_t height, width;
-    int channels;
-    GDALDataType type; /* sample type of the caller */
-    size_t row_bytes, sample_bytes;
-    int64_t block_rows;
-    tess_block strip; /* one row of blocks; unused when blocks are one row high */
-    int64_t strip_first, strip_rows;
-    int64_t cache, counted;
-    bool started;
-    tess_gdal_void empty; /* samples without a value */
-    bool doubles;         /* they are read as float32: see gdal_range.h */
-} gdal_reader;
 
 static const struct {
     GDALDataType gdal;
@@ -80,7 +58,8 @@ static bool white_is_zero(GDALDatasetH dataset)
     return strcmp(structure_of(dataset, "MINISWHITE"), "YES") == 0;
 }
 
-static tess_status check_bands(const gdal_reader *reader, GDALDataType type, bool labels, tess_error *error)
+static tess_status check_bands(const tess_gdal_reader *reader, GDALDataType type, bool labels,
+                               tess_error *error)
 {
     for (int b = 1; b <= reader->channels; b++) {
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(reader->dataset, b);
@@ -143,8 +122,8 @@ int64_t tess_gdal_decoder_bytes(GDALDatasetH dataset, const char *path, int64_t 
 }
 
 /* Finds GDAL's block sizes and computes from them the memory that will be held. */
-static tess_status measure(gdal_reader *reader, const char *path, GDALDataType type, tess_image_info *info,
-                           tess_error *error)
+static tess_status measure(tess_gdal_reader *reader, const char *path, GDALDataType type,
+                           tess_image_info *info, tess_error *error)
 {
     int block_width = 0, block_height = 0;
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(reader->dataset, 1), &block_width, &block_height);
@@ -170,7 +149,8 @@ static tess_status measure(gdal_reader *reader, const char *path, GDALDataType t
     return TESS_OK;
 }
 
-static tess_status describe(gdal_reader *reader, const char *path, tess_image_info *info, tess_error *error)
+static tess_status describe(tess_gdal_reader *reader, const char *path, tess_image_info *info,
+                            tess_error *error)
 {
     GDALDatasetH dataset = reader->dataset;
     reader->height = tess_gdal.GDALGetRasterYSize(dataset);
@@ -224,7 +204,7 @@ static tess_status describe(gdal_reader *reader, const char *path, tess_image_in
 
 static void close_reader(void *state)
 {
-    gdal_reader *reader = state;
+    tess_gdal_reader *reader = state;
     if (reader->dataset)
         tess_gdal.GDALClose(reader->dataset);
     if (reader->started)
@@ -251,11 +231,13 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_image
                                tess_error *error)
 {
     TESS_TRY(tess_gdal_load(error));
-    gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
+    tess_gdal_reader *reader = tess_small_alloc(1, sizeof *reader);
     if (!reader)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     reader->memory = memory;
     tess_status status = tess_gdal_open(path, info->page, &reader->dataset, error);
+    if (status == TESS_OK)
+        status = tess_gdal_envi_size(reader->dataset, path, error);
     if (status == TESS_OK && !info->page && strcmp(driver_of(reader->dataset), "GTiff") == 0)
         status = tess_pages_check_one(path, error);
     if (status == TESS_OK)
@@ -267,84 +249,21 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_image
     return status;
 }
 
-/* Reads rows [first, first + count), pixels interleaved, with one call of GDAL. */
-static tess_status fetch(gdal_reader *reader, int64_t first, int64_t count, void *rows, tess_error *error)
-{
-    tess_gdal.CPLErrorReset();
-    CPLErr result = tess_gdal.GDALDatasetRasterIOEx(
-        reader->dataset, GF_Read, 0, (int)first, (int)reader->width, (int)count, rows, (int)reader->width,
-        (int)count, reader->type, reader->channels, NULL, (GSpacing)reader->sample_bytes * reader->channels,
-        (GSpacing)reader->row_bytes, (GSpacing)reader->sample_bytes, NULL);
-    /* libjpeg only warns when a file or a scan ends early ("Premature end of JPEG file", "Corrupt JPEG data:
-     * premature end of data segment"), and fills the rest with gray. */
-    bool ended = strstr(tess_gdal.CPLGetLastErrorMsg(), "remature end") != NULL;
-    if (result == CE_None && tess_gdal.CPLGetLastErrorType() < CE_Failure && !ended)
-        return reader->doubles ? tess_gdal_check_range(&reader->empty, first, count, rows, error) : TESS_OK;
-    if (ended)
-        return tess_fail(error, TESS_BAD_INPUT, "truncated after row %lld of %lld; copy the file again",
-                         (long long)first, (long long)reader->height);
-    char what[96];
-    snprintf(what, sizeof what, "damaged or truncated after row %lld of %lld", (long long)first,
-             (long long)reader->height);
-    return tess_gdal_fail(error, TESS_BAD_INPUT, what);
-}
-
-static tess_status start(gdal_reader *reader, tess_error *error)
-{
-    TESS_TRY(tess_gdal_have_room(TESS_GDAL_ROOM, error));
-    if (reader->block_rows > 1)
-        TESS_TRY(tess_block_alloc(reader->memory, &reader->strip, TESS_MEM_HOST,
-                                  reader->row_bytes * (size_t)reader->block_rows, error));
-    TESS_TRY(tess_gdal_void_start(&reader->empty, reader->memory, error));
-    tess_gdal_cache_share(reader->memory, reader->cache, reader->counted);
-    reader->started = true;
-    return TESS_OK;
-}
-
-static tess_status read_rows(void *state, int64_t first, int64_t count, void *rows, tess_error *error)
-{
-    gdal_reader *reader = state;
-    unsigned char *to = rows;
-    if (!reader->started)
-        TESS_TRY(start(reader, error));
-    while (count > 0) {
-        int64_t taken = count / reader->block_rows * reader->block_rows, inside = first - reader->strip_first;
-        if (inside >= 0 && inside < reader->strip_rows) {
-            taken = tess_min_i64(count, reader->strip_rows - inside);
-            memcpy(to, (unsigned char *)reader->strip.data + (size_t)inside * reader->row_bytes,
-                   (size_t)taken * reader->row_bytes);
-        } else if (first % reader->block_rows == 0 && taken > 0) {
-            TESS_TRY(fetch(reader, first, taken, to, error));
-        } else {
-            taken = 0;
-            reader->strip_rows = 0;
-            reader->strip_first = first / reader->block_rows * reader->block_rows;
-            int64_t have = tess_min_i64(reader->block_rows, reader->height - reader->strip_first);
-            TESS_TRY(fetch(reader, reader->strip_first, have, reader->strip.data, error));
-            reader->strip_rows = have;
-        }
-        first += taken;
-        count -= taken;
-        to += (size_t)taken * reader->row_bytes;
-    }
-    return TESS_OK;
-}
-
 static tess_status valid_rows(void *state, int64_t first, int64_t count, const void *rows,
                               unsigned char *valid, tess_error *error)
 {
-    return tess_gdal_void_rows(&((gdal_reader *)state)->empty, first, count, rows, valid, error);
+    return tess_gdal_void_rows(&((tess_gdal_reader *)state)->empty, first, count, rows, valid, error);
 }
 
 GDALDatasetH tess_gdal_reader_dataset(void *reader_state)
 {
-    return ((gdal_reader *)reader_state)->dataset;
+    return ((tess_gdal_reader *)reader_state)->dataset;
 }
 
 const tess_read_format tess_read_gdal = {.name = "GDAL",
                                          .load = load_for,
                                          .open = open_reader,
-                                         .rows = read_rows,
+                                         .rows = tess_gdal_read_rows,
                                          .valid = valid_rows,
                                          .close = close_reader,
                                          .any_order = true};

@@ -133,18 +133,21 @@ tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tes
     return status;
 }
 
-static tess_status compare_sizes(GDALDatasetH dataset, const char *path, tess_error *error)
+tess_status tess_gdal_envi_size(GDALDatasetH dataset, const char *path, tess_error *error)
 {
-    const GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
     const int height = tess_gdal.GDALGetRasterYSize(dataset), width = tess_gdal.GDALGetRasterXSize(dataset),
               bands = tess_gdal.GDALGetRasterCount(dataset);
     tess_cube_facts facts = {0};
     struct stat about;
+    if (bands < 1 || !is_envi(dataset))
+        return TESS_OK;
+    const GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
     TESS_TRY(find_array(dataset, &facts, error));
     int64_t bytes = tess_gdal.GDALGetDataTypeSizeBytes(type);
     if (!facts.order || stat(path, &about) != 0 || !tess_mul_i64(bytes, height, &bytes) ||
         !tess_mul_i64(bytes, width, &bytes) || !tess_mul_i64(bytes, bands, &bytes) ||
-        !tess_add_i64(bytes, facts.offset, &bytes) || bytes == about.st_size)
+        !tess_add_i64(bytes, facts.offset, &bytes) || bytes == about.st_size ||
+        (bytes < about.st_size && (bands == 1 || strcmp(facts.order, "CHW") != 0)))
         return TESS_OK;
     return tess_fail(
         error, TESS_BAD_INPUT,
@@ -162,8 +165,8 @@ tess_status tess_gdal_cube_explain(const char *path, tess_error *error)
     if (tess_gdal_load(NULL) != TESS_OK)
         return TESS_OK;
     tess_gdal.CPLSetThreadLocalConfigOption(option, "NO");
-    if (tess_gdal_open(path, 0, &dataset, NULL) == TESS_OK && tess_gdal.GDALGetRasterCount(dataset) > 0)
-        status = compare_sizes(dataset, path, error);
+    if (tess_gdal_open(path, 0, &dataset, NULL) == TESS_OK)
+        status = tess_gdal_envi_size(dataset, path, error);
     if (dataset)
         tess_gdal.GDALClose(dataset);
     tess_gdal.CPLSetThreadLocalConfigOption(option, NULL);

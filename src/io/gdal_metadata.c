@@ -105,8 +105,11 @@ static void copy_items(GDALDatasetH like, GDALDatasetH to, const char *driver, b
     }
     copy_rational(like, to);
     char **envi = tess_gdal.GDALGetMetadata(like, "ENVI"); /* wavelengths and similar items */
-    if (envi && strcmp(driver, "ENVI") == 0)
+    if (envi && strcmp(driver, "ENVI") == 0) {
         tess_gdal.GDALSetMetadata(to, envi, "ENVI");
+        if (tess_gdal.GDALGetMetadataItem(like, "file_compression", "ENVI"))
+            tess_gdal.GDALSetMetadataItem(to, "file_compression", "0", "ENVI"); /* of the result */
+    }
 }
 
 /* Control points replace a transform and have their own projection. */

@@ -223,6 +223,7 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
 {
     int bits = 0;
     TESS_TRY(tess_gdal_open(raster->path, 0, &raster->dataset, error));
+    TESS_TRY(tess_gdal_envi_size(raster->dataset, raster->path, error));
     if (stat(raster->path, &raster->about) != 0)
         return tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading");
     tess_raster_info *info = &raster->info;

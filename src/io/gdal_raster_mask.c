@@ -119,6 +119,7 @@ static tess_status open_mask(tess_raster *raster, const char *path, tess_error *
     tess_raster_info *info = &raster->info;
     tess_raster_blocks blocks;
     TESS_TRY(tess_gdal_open(path, 0, &mask->dataset, error));
+    TESS_TRY(tess_gdal_envi_size(mask->dataset, path, error));
     TESS_TRY(check_mask(info, mask->dataset, error));
     mask->width = info->width;
     mask->bands = colours_of(mask->dataset);

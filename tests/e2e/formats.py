@@ -1,4 +1,5 @@
 """formats.py PROGRAM: files as other programs write them: what they say of their samples, frames and colours is heard, whatever the format."""
+import gzip
 import struct
 import subprocess
 import sys
@@ -115,6 +116,38 @@ bench.path("frames.webp").write_bytes(bytes.fromhex("524946468800000057454250565
 run = bench.run("denoise", bench.path("frames.webp"), bench.path("frame.png"), "--sigma", "0.02")
 bench.check_refused(run, 1, "frames.webp", "is an animation", "webpmux")
 bench.check("damaged" not in run.err, f"and is not called damaged: {run.err}")
+
+# --- files that are damaged, which GDAL reads all the same ----------------------------------------------------------------
+
+colours = np.stack([noisy, noisy, noisy])
+
+
+def write_envi(path, interleave, lines, more=""):
+    """The lines that the header says; the file has 96."""
+    samples = np.rint(np.moveaxis(colours, 0, {"bsq": 0, "bil": 1, "bip": 2}[interleave]) * 255).astype(np.uint8).tobytes()
+    path.with_suffix(".hdr").write_text(f"ENVI\nsamples = 112\nlines = {lines}\nbands = 3\nheader offset = 0\ndata type = 1\ninterleave = {interleave}\nbyte order = 0\n{more}")
+    path.write_bytes(samples)
+    return path
+
+
+for interleave, lines in (("bsq", 97), ("bil", 97), ("bip", 110), ("bsq", 95)):
+    source = write_envi(bench.path("raw.img"), interleave, lines)
+    run = bench.run("denoise", source, bench.path("raw.png"), "--sigma", "0.03")
+    bench.check_refused(run, 1, "raw.img", f"{lines} x 112 x 3", f"which are {lines * 112 * 3} bytes", f"the file has {96 * 112 * 3}")
+    if lines > 96:
+        bench.check_refused(bench.run("fill", source, bench.path("raw.tif"), "--band", "1", "--model", "random:diffusion"), 1, "raw.img", "the file has")
+entry, said = denoise(write_envi(bench.path("raw.img"), "bip", 95), bench.path("raw.npy"), "--sigma", "0.03", "--strength", "0")
+bench.check(np.array_equal(np.load(bench.path("raw.npy")), np.rint(noisy[:95, :, None] * 255).repeat(3, 2)), "bytes after the last pixel do no harm")
+write_envi(bench.path("packed.img"), "bsq", 96, "file compression = 1\n").write_bytes(gzip.compress(bench.path("packed.img").read_bytes()))
+denoise(bench.path("packed.img"), bench.path("plain.img"), "--sigma", "0.03")
+entry, said = denoise(bench.path("plain.img"), bench.path("plain.npy"), "--sigma", "0.03")
+bench.check(entry, f"the result of a compressed ENVI file is not compressed, and its header does not say so: {said}")
+
+denoise(write_pnm(bench.path("whole.ppm"), np.rint(np.moveaxis(colours, 0, -1) * 255), 255), bench.path("whole.jpg"), "--strength", "0")
+data = bytearray(bench.path("whole.jpg").read_bytes())
+data[len(data) // 2:len(data) // 2 + 16] = b"\xff\0" * 8  # 64 ones: no code is that long
+bench.path("damaged.jpg").write_bytes(data)
+bench.check_refused(bench.run("denoise", bench.path("damaged.jpg"), bench.path("damaged.png"), "--sigma", "0.03"), 1, "damaged.jpg", "damaged near row", "of 96")
 
 # --- folders of formats that are only read, and results that are empty ------------------------------------------------
 
