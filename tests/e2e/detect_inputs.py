@@ -72,6 +72,19 @@ def test_arrays(bench):
     bench.check(not out.exists() and not leftovers(bench.folder), "a refused cube leaves no file")
 
 
+def test_digits(bench):
+    """Pipelines compute in float32."""
+    fine = cube() / 65536
+    for values, kept in ((fine, True), (fine + 1e6, False), (cube().astype(np.int32), True), (cube().astype(np.int32) + 2 * 10**9, False),
+                         (np.where(np.arange(8) == 3, 0.1 + 1e-17 * fine, fine), True), (cube().astype(np.uint32) + 4 * 10**9, False)):
+        np.save(bench.path("fine.npy"), values)
+        if kept:
+            result = bench.run("detect", bench.path("fine.npy"), bench.path("out.npy"), "--quiet")
+            bench.check(result.status == 0, f"{values.dtype} that float32 can hold: {result}")
+        else:
+            refuse(bench, bench.path("fine.npy"), bench.path("out.npy"), words=("fine.npy", "band 1", "vary by", "subtract a constant"))
+
+
 def test_stands(bench):
     image = cube()
     plain = scores_of(bench, image)[1]
@@ -288,7 +301,7 @@ def test_stop(bench):
 
 def main():
     bench = Bench(sys.argv[1])
-    for test in (test_arrays, test_stands, test_headers, test_wavelengths, test_folders, test_masks, test_curve, test_graphs, test_names,
+    for test in (test_arrays, test_digits, test_stands, test_headers, test_wavelengths, test_folders, test_masks, test_curve, test_graphs, test_names,
                  test_sparse, test_stop):
         for path in pathlib.Path(bench.folder).glob("*.npy"):
             path.unlink()

@@ -1,5 +1,7 @@
 #include "train/statistics/cubes.h"
 
+#include "train/statistics/digits.h"
+
 static tess_status open_at(tess_pixel_cubes *cubes, tess_pixel_file *at, int64_t file, tess_error *error)
 {
     if (at->cube && at->file == file)
@@ -33,6 +35,15 @@ static tess_pixel_file *take_file(tess_pixel_cubes *cubes, int64_t file)
     return found;
 }
 
+static tess_status check_digits(const tess_pixel_cubes *cubes, int64_t image, int64_t rows,
+                                const void *samples, tess_error *error)
+{
+    const tess_pixel_image *of = &cubes->image[image];
+    const tess_status status = tess_pixel_digits(of, cubes->set.bands, samples, rows * of->width, error);
+    return status == TESS_OK ? TESS_OK
+                             : tess_fail_prefix(error, status, cubes->list.entries[cubes->file[image]].path);
+}
+
 static tess_status read(void *user, int64_t image, int64_t first, int64_t rows, void *samples,
                         tess_error *error)
 {
@@ -41,6 +52,8 @@ static tess_status read(void *user, int64_t image, int64_t first, int64_t rows, 
     tess_status status = open_at(cubes, at, cubes->file[image], error);
     if (status == TESS_OK)
         status = tess_cube_read(at->cube, cubes->place[image], first, rows, samples, error);
+    if (status == TESS_OK)
+        status = check_digits(cubes, image, rows, samples, error);
     pthread_mutex_lock(&cubes->mutex);
     at->busy = false;
     pthread_mutex_unlock(&cubes->mutex);
