@@ -8,13 +8,13 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/mask/bars.h"
 #include "job/reconstruct/mask/squares.h"
 
 enum { CORNERS = 4 };
 static const double ALIKE = 0.01; /* of the span of the values */
 static const double STEEP = 0.25; /* share of the rim that the kernel does not allow */
 static const double MOST = 0.9;   /* of the picture */
-enum { LEAST_BAR = 4 };           /* rows or columns */
 static const double EVEN = 0.6;   /* share of neighbours that are alike: noise leaves less */
 static const double SAME = 0.002; /* of the span: how far these differ */
 static const double BRIGHTER =
@@ -154,31 +154,6 @@ static bool at_end(const tess_frames *f, const float *value)
     return low || high;
 }
 
-/* Leaves only bars: rows and columns at the picture's ends that have the frame's value from end to end. Returns their pixels. */
-static int64_t keep_bars(const tess_problem *p, int64_t *runs)
-{
-    int64_t rows[2] = {0, 0}, columns[2] = {p->width, p->width}, pixels = 0;
-    while (rows[0] < p->height && runs[2 * rows[0]] == p->width)
-        rows[0]++;
-    while (rows[0] + rows[1] < p->height && runs[2 * (p->height - 1 - rows[1])] == p->width)
-        rows[1]++;
-    for (int64_t y = rows[0]; y < p->height - rows[1]; y++)
-        for (int side = 0; side < 2; side++)
-            columns[side] = tess_min_i64(columns[side], runs[2 * y + side]);
-    for (int side = 0; side < 2; side++) {
-        rows[side] = rows[side] < LEAST_BAR ? 0 : rows[side];
-        columns[side] = columns[side] < LEAST_BAR ? 0 : columns[side];
-    }
-    for (int64_t y = 0; y < p->height; y++) {
-        const bool bar = y < rows[0] || y >= p->height - rows[1];
-        for (int side = 0; side < 2; side++) {
-            runs[2 * y + side] = !bar ? columns[side] : side ? 0 : p->width;
-            pixels += runs[2 * y + side];
-        }
-    }
-    return pixels;
-}
-
 /* Forgets what is no frame. Where the kernel forbids nothing, as motion along the bars, bars of black or white beside a picture with
  * noise are one all the same. */
 static void end(tess_frames *f, const float *value, int64_t *runs)
@@ -192,7 +167,8 @@ static void end(tess_frames *f, const float *value, int64_t *runs)
         (double)f->steep >= STEEP * (double)f->rim)
         f->found++;
     else if (at_end(f, value) && (double)f->equal < EVEN * (double)f->pairs &&
-             (pixels = keep_bars(p, runs)) > 0 && (double)pixels <= MOST * (double)(p->height * p->width))
+             (pixels = tess_bars_keep(p, runs)) > 0 &&
+             (double)pixels <= MOST * (double)(p->height * p->width))
         f->found++;
     else
         memset(runs, 0, 2 * (size_t)p->height * sizeof *runs);
