@@ -184,8 +184,10 @@ static tess_status judge_fit(running *r, const tess_recipe *recipe, tess_fit *fi
     const tess_solving *s = r->solving;
     tess_recipe more = *recipe;
     TESS_TRY(tess_reconstruct_look_at_fit(s->judge, recipe, fit, error));
-    s->outcome->misfit = s->outcome->result.iterations < LEAST_JUDGED ? 0 : tess_fit_misfit(fit);
-    if (!(s->outcome->misfit > 0) || s->max_seconds > 0 || tess_data_term_exact(s->judge->workspace->op))
+    const bool judged = s->outcome->result.iterations >= LEAST_JUDGED;
+    s->outcome->misfit = judged ? tess_fit_misfit(fit, s->judge->problem) : 0;
+    if (!judged || !(tess_fit_ratio(fit) > 0) || s->max_seconds > 0 ||
+        tess_data_term_exact(s->judge->workspace->op))
         return TESS_OK;
     more.sigma = more.last_sigma;
     more.inner = tess_max_i64(more.inner, SURE_INNER);
@@ -194,7 +196,7 @@ static tess_status judge_fit(running *r, const tess_recipe *recipe, tess_fit *fi
     *r = (running){.solving = s};
     TESS_TRY(iterate(r, &more, error));
     TESS_TRY(tess_reconstruct_look_at_fit(s->judge, recipe, fit, error));
-    if (!(tess_fit_misfit(fit) > 0))
+    if (!(tess_fit_misfit(fit, s->judge->problem) > 0))
         s->outcome->misfit = 0;
     return TESS_OK;
 }

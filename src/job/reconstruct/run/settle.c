@@ -21,6 +21,9 @@ static const double MOST_ERROR = 0.03, LEAST_NOISE = 0.0025;
 /* Ratio of the gradient to what noise explains: photographs whose kernel is right have up to 3.4 (in slight blurs 6.3); with
  * highlights that are cut off, or a frame that was added to the blurred picture, it is 5 to 150 (bench/studies/blur_faults.py). */
 static const double MISFIT = 4.5;
+/* Of the range: the least noise that is compared with, since of less the few steps towards the data leave a multiple; and how much less may
+ * be meant: noise that is even weaker was given in another unit. */
+static const double LEAST_JUDGED = 0.004, MOST_WEAKER = 10;
 /* Measured values, of those of the picture with its margins: fewer are hardly more than a kernel, and what differs is what is not solved for. */
 static const double ENOUGH = 0.34;
 /* Of the noise that would explain all of it, and of the range: with more noise the result is only blurred, with less it has
@@ -59,10 +62,16 @@ tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_rec
     return TESS_OK;
 }
 
-double tess_fit_misfit(const tess_fit *fit)
+double tess_fit_ratio(const tess_fit *fit)
 {
     const double ratio = fit->explained > 0 ? sqrt(fit->square / fit->explained) : 0;
     return ratio > MISFIT && !fit->unsure ? ratio : 0;
+}
+
+double tess_fit_misfit(const tess_fit *fit, const tess_problem *problem)
+{
+    const double ratio = tess_fit_ratio(fit), weaker = LEAST_JUDGED * problem->high / fit->noise;
+    return ratio > MISFIT * fmin(fmax(weaker, 1), MOST_WEAKER) ? ratio : 0;
 }
 
 double tess_fit_raised_noise(const tess_fit *fit, double misfit, const tess_problem *problem)

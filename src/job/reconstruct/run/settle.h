@@ -19,9 +19,12 @@ bool tess_fit_is_judged(const tess_problem *problem, const tess_recipe *recipe);
 /* Collective. Looks at the picture in vectors[0] of the workspace. */
 tess_status tess_reconstruct_look_at_fit(const tess_judge *judge, const tess_recipe *recipe, tess_fit *fit,
                                          tess_error *error) TESS_MUST_CHECK;
-/* How many times the gradient is what noise explains, if that is far from what networks leave; otherwise 0: the data do not fit the
- * kernel, and a picture that fits them has rings around whatever is wrong. */
-double tess_fit_misfit(const tess_fit *fit);
+/* How many times the gradient is what noise explains, if that is far from what networks leave; otherwise 0: more steps are worth their
+ * time. */
+double tess_fit_ratio(const tess_fit *fit);
+/* The same where not even weak noise would explain it; otherwise 0: the data do not fit the kernel, and a picture that fits them has rings
+ * around whatever is wrong. */
+double tess_fit_misfit(const tess_fit *fit, const tess_problem *problem);
 /* The noise with which such data give a picture as good as they are. */
 double tess_fit_raised_noise(const tess_fit *fit, double misfit, const tess_problem *problem);
 /* Collective. Changes vectors[0] of the workspace if its picture differs from the data by more than their noise; then
