@@ -10,6 +10,10 @@ static const double piled = 1e-4;
 static const double least_kept =
     0.6; /* 0.75 to 0.9 is better at sigma 35, but leaves too few patches and is worse at 5 and 10 */
 
+enum { REMAINS = 64 };
+/* Patches whose mean is nearer to a limit than this, in sigma, touch it; and how many vary much less than expected. */
+static const double touching = 0.25, many = 0.3, much_less = 0.2;
+
 static bool is_piled(const tess_noise_limit *limit, int64_t samples)
 {
     return limit->count >= 8 && (double)limit->count > piled * (double)samples;
@@ -78,4 +82,35 @@ double tess_noise_kept(const tess_noise_clip *clip, double mean)
     const double at = (mean - clip->first) / clip->step;
     const int last = TESS_NOISE_CLIP_STEPS - 1;
     return clip->kept[at <= 0 ? 0 : at >= last ? last : (int)(at + 0.5)];
+}
+
+/* What remains of the variance of noise at some means, from a limit on. */
+typedef struct remains {
+    double at[REMAINS + 1];
+} remains;
+
+static remains remains_at(const tess_noise_clip *clip, double sigma, bool low)
+{
+    remains r;
+    for (int i = 0; i <= REMAINS; i++) {
+        const double away = touching * sigma * i / REMAINS;
+        r.at[i] = sigma * sigma * tess_noise_kept_at(clip, sigma, low ? clip->low + away : clip->high - away);
+    }
+    return r;
+}
+
+bool tess_noise_limits_refute(const tess_noise *noise, int channel, const tess_noise_clip *clip, double sigma)
+{
+    const tess_noise_patch *patches = noise->patches + channel * noise->most;
+    const remains ends[2] = {remains_at(clip, sigma, true), remains_at(clip, sigma, false)};
+    int64_t quieter = 0;
+    for (int64_t i = 0; i < noise->count[channel]; i++) {
+        const tess_noise_patch *patch = &patches[i];
+        const bool low = patch->mean - clip->low < clip->high - patch->mean;
+        const double away = (low ? patch->mean - clip->low : clip->high - patch->mean) / (touching * sigma);
+        if (away < 1)
+            quieter +=
+                (double)patch->high * patch->high < much_less * ends[!low].at[(int)(fmax(away, 0) * REMAINS)];
+    }
+    return (double)quieter > many * (double)noise->count[channel];
 }

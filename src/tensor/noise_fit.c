@@ -211,7 +211,8 @@ static void find_level(const tess_noise *noise, int channel, tess_noise_level *l
     tess_noise_find_slope(noise, channel, clip, level, sketch);
     const int64_t step = tess_min_i64(noise->step, TESS_NOISE_SIDE), area = a.count * step * step;
     if (a.texture < too_much_texture && 10 * a.count > patches && area >= SURE_AREA) {
-        level->confidence = level->uneven ? TESS_NOISE_ROUGH : TESS_NOISE_SURE;
+        const bool refuted = clip && tess_noise_limits_refute(noise, channel, clip, a.sigma);
+        level->confidence = level->uneven || refuted ? TESS_NOISE_ROUGH : TESS_NOISE_SURE;
         sketch->encoded.confidence = TESS_NOISE_SURE;
     }
 }

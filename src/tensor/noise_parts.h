@@ -20,6 +20,9 @@ void tess_noise_clip_for(tess_noise_clip *clip, double sigma);
 double tess_noise_kept(const tess_noise_clip *clip, double mean);
 /* The share that remains of the variance sigma^2 where the mean after clipping is `mean`. */
 double tess_noise_kept_at(const tess_noise_clip *clip, double sigma, double mean);
+/* True when many patches touch a limit and vary much less than noise of this level would there: it is texture elsewhere. */
+bool tess_noise_limits_refute(const tess_noise *noise, int channel, const tess_noise_clip *clip,
+                              double sigma);
 
 /* Keys sort by energy, then by index; the lower half of a key is the index. `other` is scratch of the same
  * size. */

@@ -1,5 +1,7 @@
 """noise_levels.py PROGRAM: noise that one level does not describe: growing with brightness, differing between channels or
 slices; and numbers so small, or so similar, that a wrong answer is likely."""
+import os
+import pathlib
 import sys
 
 from support import Bench, np
@@ -225,6 +227,16 @@ _, entry, said = denoise(quiet)
 bench.check("small image" not in said and (entry["confidence"] == "sure" or "hardly any" in said), f"little noise is called so: {entry['sigma']:.3g} {said.strip()}")
 _, entry, said = denoise(white[:40, :40])
 bench.check(entry["confidence"] == "rough" and "a small image" in said, f"a small image is called so: {said.strip()}")
+
+# Texture of few levels beside much black: noise of the level that it looks like would show in the black, too.
+photograph = pathlib.Path(os.environ.get("TESSERA_DATA") or "none") / "photo" / "the-spices-of-life.jpg"
+if photograph.exists() and bench.has_gdal():
+    bench.record("denoise", photograph, bench.path("whole.npy"), "--strength", "0", "--model", "random:dncnn", "--memory", "1G")
+    part = np.load(bench.path("whole.npy"))[3 * 512:3 * 768, 3 * 512:3 * 768, 1].astype(float).reshape(256, 3, 256, 3).mean((1, 3))
+    _, entry, said = denoise(np.uint8(np.clip(np.rint(np.floor(part / 64) * 64 + np.random.default_rng(1).normal(0, 1, part.shape)), 0, 255)))
+    bench.check(entry["confidence"] == "rough" and "roughly" in said, f"few levels beside black: {255 * entry['sigma']:.1f} for 1.0, {entry['confidence']}")
+else:
+    print("TESSERA_DATA has no photographs: few levels beside black are left out")
 
 # A volume has one model: channels are separated if they differ in most slices, and named if they do in some.
 side = 96
