@@ -88,7 +88,7 @@ def check_chosen_kernels(bench, launcher, program):
 
 def check_stop(bench, launcher, program):
     """A rank that is asked to stop does not leave the others waiting."""
-    np.save(bench.path("long.npy"), to_integers(picture(1100, 400), np.uint8))
+    np.save(bench.path("long.npy"), to_integers(picture(700, 400), np.uint8))
     for grid in ("3x1", "1x3"):
         output = bench.path("stopped.npy")
         process = launcher.start(3, program, "denoise", bench.path("long.npy"), output, "--sigma", "0.1", "--threads", "1", "--quiet", env={"TESSERA_GRID": grid})
@@ -100,7 +100,7 @@ def check_stop(bench, launcher, program):
         bench.check(len(pids) == 3 and process.poll() is None, f"{grid}: the job runs")
         if process.poll() is None:
             os.kill(pids[2], signal.SIGINT)
-        status, _, err = launcher.end(process, 60)
+        status, _, err = launcher.end(process, 150)
         bench.check(status not in (0, None) and "stopped" in err and not output.exists() and not leftovers(bench.folder), f"{grid}: {status} {err[:500]}")
 
 
