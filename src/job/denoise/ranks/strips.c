@@ -260,7 +260,8 @@ tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess
     tess_dist *dist = job->engine.dist;
     TESS_TRY(refuse(job, error)); /* the same on all ranks */
     job->ranks = tess_small_alloc((size_t)dist->size, sizeof *job->ranks);
-    tess_status status = job->ranks ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    tess_status status = job->ranks ? tess_bound_separate_upsampling(job->files[0].model->bound, error)
+                                    : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(divide(job, error));
     bool fits = false;
