@@ -36,6 +36,9 @@ typedef struct late_event {
 /* Of the CPU, the same in all such devices. */
 static const tess_device_ops *late_cpu_ops;
 
+/* Of this thread: whatever is waited for fails, as after an error of the driver. */
+static _Thread_local bool late_is_lost;
+
 static inline void late_drain(tess_device *device, late_stream *s, int64_t until)
 {
     while (s->done < until) {
@@ -132,10 +135,9 @@ static inline void late_wait(tess_device *device, tess_event *event, tess_stream
 static inline tess_status late_event_sync(tess_device *device, tess_event *event, tess_error *error)
 {
     const late_event *e = (const late_event *)event;
-    (void)error;
     if (e->stream)
         late_drain(device, e->stream, e->until);
-    return TESS_OK;
+    return late_is_lost ? tess_fail(error, TESS_DEVICE_LOST, "lost") : TESS_OK;
 }
 
 static tess_device_ops late_ops;
