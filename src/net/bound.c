@@ -132,6 +132,16 @@ static tess_status bind_layer(tess_bound *bound, int index, tess_error *error)
     return TESS_OK;
 }
 
+static tess_status bind_layers(tess_bound *bound, tess_error *error)
+{
+    bound->weight_bytes = 0;
+    bound->alignment = tess_net_grid(bound->net, TESS_HEIGHT);
+    for (int i = 0; i < tess_net_layer_count(bound->net); i++)
+        if (tess_bound_runs(bound, i))
+            TESS_TRY(bind_layer(bound, i, error));
+    return TESS_OK;
+}
+
 tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
                               tess_error *error)
 {
@@ -140,8 +150,7 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     tess_bound *bound = tess_small_alloc(1, sizeof *bound);
     if (!bound)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to bind a network");
-    *bound = (tess_bound){
-        .net = net, .device = device, .dtype = dtype, .alignment = tess_net_grid(net, TESS_HEIGHT)};
+    *bound = (tess_bound){.net = net, .device = device, .dtype = dtype};
     bound->weight_at = tess_small_alloc(layers, sizeof *bound->weight_at);
     bound->block = tess_small_alloc(layers, sizeof *bound->block);
     bound->fused_upsample = tess_small_alloc(layers, sizeof *bound->fused_upsample);
@@ -152,15 +161,25 @@ tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dty
     for (int i = 0; i < (int)layers && status == TESS_OK; i++)
         if (tess_bound_runs(bound, i) && !net->trained)
             try_fused_upsample(bound, i);
-    for (int i = 0; i < (int)layers && status == TESS_OK; i++)
-        if (tess_bound_runs(bound, i))
-            status = bind_layer(bound, i, error);
+    if (status == TESS_OK)
+        status = bind_layers(bound, error);
     if (status != TESS_OK) {
         tess_bound_destroy(bound);
         return status;
     }
     *out = bound;
     return TESS_OK;
+}
+
+tess_status tess_bound_separate_upsampling(tess_bound *bound, tess_error *error)
+{
+    bool any = false;
+    for (int i = 0; i < tess_net_layer_count(bound->net); i++) {
+        any = any || bound->fused[i];
+        bound->fused[i] = false;
+        bound->fused_upsample[i] = 0;
+    }
+    return any ? bind_layers(bound, error) : TESS_OK;
 }
 
 tess_status tess_bound_workspace(const tess_bound *bound, tess_plan_shape shape, size_t *bytes,

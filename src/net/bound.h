@@ -22,6 +22,9 @@ typedef struct tess_bound tess_bound; /* owned by the caller; keeps pointers to 
 tess_status tess_bound_create(const tess_net *net, tess_device *device, tess_dtype dtype, tess_bound **out,
                               tess_error *error) TESS_MUST_CHECK;
 void tess_bound_destroy(tess_bound *bound);
+/* Takes fused upsampling apart, which cannot be computed for a part of an image whose neighbours exchange rows. Weights that were
+ * packed before, and plans, are of no use afterwards. */
+tess_status tess_bound_separate_upsampling(tess_bound *bound, tess_error *error) TESS_MUST_CHECK;
 /* From now on, plans may multiply fp32 values in TF32; packed weights do not change. */
 void tess_bound_allow_tf32(tess_bound *bound);
 size_t tess_bound_weight_bytes(const tess_bound *bound);

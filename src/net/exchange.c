@@ -94,3 +94,27 @@ void tess_exchange_unpack(const tess_exchange *e)
 {
     move_all(e, true);
 }
+
+tess_op tess_exchange_copy(const tess_exchange *e, const tess_exchange_side *side, bool received, int64_t *at)
+{
+    const range rows = rows_of(e, side, received), columns = columns_of(e, side, received);
+    tess_tensor edge = e->rows;
+    edge.h = length(rows);
+    edge.w = length(columns);
+    const tess_tensor packed = tess_tensor_2d(edge.dtype, edge.n, edge.h, edge.w, edge.c);
+    *at = (rows.from * edge.stride_h + columns.from * edge.stride_w) * (int64_t)tess_dtype_size(edge.dtype);
+    return (tess_op){.kind = TESS_OP_UPSAMPLE, /* by 1: the copy that every device has */
+                     .inputs = 1,
+                     .outputs = 1,
+                     .in = {received ? packed : edge},
+                     .out = {received ? edge : packed},
+                     .kernel = {1, 1, 1},
+                     .stride = {1, 1, 1}};
+}
+
+size_t tess_exchange_host_bytes(const tess_exchange *e)
+{
+    return tess_exchange_in_block(e)
+               ? tess_exchange_packed_bytes(e)
+               : 2 * (tess_exchange_bytes(e, e->above) + tess_exchange_bytes(e, e->below));
+}

@@ -58,9 +58,16 @@ static inline bool tess_exchange_in_block(const tess_exchange *exchange)
 int tess_exchange_sides(const tess_exchange *exchange, tess_exchange_side sides[TESS_EXCHANGE_SIDES]);
 /* The size of the compact buffer, for what is sent and what is received. */
 size_t tess_exchange_packed_bytes(const tess_exchange *exchange);
-/* Copies own pixels at the edges into the buffer; copies what has arrived there into the margins. */
+/* Copies own pixels at the edges into the buffer; copies what has arrived there into the margins. In host memory. */
 void tess_exchange_pack(const tess_exchange *exchange);
 void tess_exchange_unpack(const tess_exchange *exchange);
+/* The same for one neighbour, as an op of a device with separate memory. *at: bytes from the value's own first pixel to those that are
+ * copied. */
+tess_op tess_exchange_copy(const tess_exchange *exchange, const tess_exchange_side *side, bool received,
+                           int64_t *at);
+
+/* All that is sent and received, which passes through the host if the device has separate memory. */
+size_t tess_exchange_host_bytes(const tess_exchange *exchange);
 
 /* Fills the surrounding rows and columns in stream order: `begin` starts, and they are there after `end`. Until then the part's own
  * pixels do not change. All neighbours make the same exchanges in the same order, also when they are stopped. */

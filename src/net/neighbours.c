@@ -8,8 +8,14 @@ tess_status tess_neighbours_open(tess_neighbours *n, tess_dist *dist, int column
     return tess_dist_exchange_create(dist, columns > 1 ? TESS_EXCHANGE_SIDES : 2, &n->exchange, error);
 }
 
+tess_status tess_neighbours_relay(tess_neighbours *n, tess_device *device, size_t bytes, tess_error *error)
+{
+    return tess_relay_open(&n->relay, device, bytes, error);
+}
+
 void tess_neighbours_close(tess_neighbours *n)
 {
+    tess_relay_close(&n->relay);
     tess_dist_exchange_destroy(n->exchange);
     n->exchange = NULL;
 }
@@ -38,7 +44,6 @@ static int list_sides(const tess_neighbours *n, const tess_exchange *e, tess_dis
     tess_exchange_side sides[TESS_EXCHANGE_SIDES];
     const int count = tess_exchange_sides(e, sides);
     char *packed = e->packed;
-    tess_exchange_pack(e);
     for (int i = 0; i < count; i++)
         list[i] = (tess_dist_transfer){.peer = n->rank + sides[i].down * n->columns + sides[i].across,
                                        .send = packed + sides[i].sent,
@@ -48,25 +53,42 @@ static int list_sides(const tess_neighbours *n, const tess_exchange *e, tess_dis
     return count;
 }
 
+/* Keeps the first error. */
+static void keep(tess_neighbours *n, tess_status status, const tess_error *error)
+{
+    if (status == TESS_OK || n->status != TESS_OK)
+        return;
+    n->status = status;
+    n->error = *error;
+}
+
 static void begin(void *user, const tess_exchange *e, tess_stream *stream)
 {
-    (void)stream; /* the device computes in host memory, where work is done when its call returns */
     tess_neighbours *n = user;
     tess_dist_transfer list[TESS_EXCHANGE_SIDES];
-    if (n->status != TESS_OK)
+    tess_error error;
+    if (n->lost)
         return;
     const int count = (tess_exchange_in_block(e) ? list_sides : list_rows)(n, e, list);
-    n->status = tess_dist_exchange_begin(n->exchange, list, count, &n->error);
+    const tess_status status = n->relay.device ? tess_relay_begin(&n->relay, list, count, stream, &error)
+                                               : tess_dist_exchange_begin(n->exchange, list, count, &error);
+    n->lost = status != TESS_OK;
+    keep(n, status, &error);
 }
 
 static void end(void *user, const tess_exchange *e, tess_stream *stream)
 {
-    (void)stream;
+    (void)e;
     tess_neighbours *n = user;
-    if (n->status == TESS_OK)
-        n->status = tess_dist_exchange_end(n->exchange, &n->error);
-    if (n->status == TESS_OK && tess_exchange_in_block(e))
-        tess_exchange_unpack(e);
+    tess_error error;
+    tess_status copied = TESS_OK;
+    if (n->lost)
+        return;
+    const tess_status status = n->relay.device
+                                   ? tess_relay_end(&n->relay, n->exchange, stream, &copied, &error)
+                                   : tess_dist_exchange_end(n->exchange, &error);
+    n->lost = status != TESS_OK;
+    keep(n, status != TESS_OK ? status : copied, &error);
 }
 
 const tess_exchanger tess_neighbours_exchanger = {begin, end};

@@ -120,9 +120,11 @@ void tess_net_plan_destroy(tess_net_plan *plan)
 {
     if (!plan)
         return;
-    for (int i = 0; plan->steps && i < plan->step_count; i++)
+    for (int i = 0; plan->steps && i < plan->step_count; i++) {
         if (plan->steps[i].prepared)
             plan->bound->device->ops->release(plan->bound->device, plan->steps[i].prepared);
+        tess_plan_release_copies(plan, &plan->steps[i]);
+    }
     tess_small_free(plan->steps);
     tess_small_free(plan->offset);
     tess_small_free(plan->margins);
@@ -139,9 +141,13 @@ const tess_lifetime *tess_net_plan_lives(const tess_net_plan *plan, int *count)
 tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error)
 {
     tess_device *device = plan->bound->device;
-    for (int i = 0; i < plan->step_count; i++)
-        if (tess_step_computes(&plan->steps[i]) && !plan->steps[i].prepared)
-            TESS_TRY(device->ops->prepare(device, &plan->steps[i].op, &plan->steps[i].prepared, error));
+    for (int i = 0; i < plan->step_count; i++) {
+        tess_step *step = &plan->steps[i];
+        if (!tess_step_computes(step))
+            TESS_TRY(tess_plan_prepare_copies(plan, step, error));
+        else if (!step->prepared)
+            TESS_TRY(device->ops->prepare(device, &step->op, &step->prepared, error));
+    }
     return TESS_OK;
 }
 

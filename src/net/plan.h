@@ -56,6 +56,8 @@ int tess_net_plan_op_count(const tess_net_plan *plan);
 const tess_op *tess_net_plan_op(const tess_net_plan *plan, int index);
 
 int tess_net_plan_exchange_count(const tess_net_plan *plan);
+/* Pinned memory of the host for its exchanges on a device with separate memory: see net/relay.h. */
+size_t tess_net_plan_exchange_bytes(const tess_net_plan *plan);
 
 /* Binds every op to its kernel; after this the plan can run. */
 tess_status tess_net_plan_prepare(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;

@@ -16,6 +16,8 @@ typedef struct tess_step {
     int64_t in_column, column; /* OP: the same in columns */
     bool apart;                /* OP: the output may not lie over an input */
     tess_prepared *prepared;
+    /* EXCHANGE, ARRIVAL of a block: the copies into the compact buffer, or out of it, if the device has separate memory */
+    tess_prepared *copies[TESS_EXCHANGE_SIDES];
 } tess_step;
 
 /* Rows of neighbours, or slices, that are stored around a value; of a block also columns. */
@@ -79,6 +81,12 @@ tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *erro
 void tess_plan_set_margins(tess_net_plan *plan);
 /* What an EXCHANGE or ARRIVAL moves, in an arena; NULL: only its sizes. */
 tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *step, void *arena);
+/* plan_pack.c: the copies of an EXCHANGE or ARRIVAL between a block and its compact buffer, which strips do without. */
+tess_status tess_plan_prepare_copies(const tess_net_plan *plan, tess_step *step,
+                                     tess_error *error) TESS_MUST_CHECK;
+void tess_plan_release_copies(const tess_net_plan *plan, tess_step *step);
+void tess_plan_run_copies(const tess_net_plan *plan, const tess_step *step, const tess_exchange *exchange,
+                          tess_stream *stream);
 /* plan_strip.c: the steps of a layer, in a part of an image or not. */
 tess_status tess_plan_add_op(tess_net_plan *plan, int layer, tess_error *error) TESS_MUST_CHECK;
 /* Computes lifetimes and offsets of all values; the steps must exist. */

@@ -94,6 +94,18 @@ tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *ste
     return e;
 }
 
+size_t tess_net_plan_exchange_bytes(const tess_net_plan *plan)
+{
+    size_t most = 0;
+    for (int s = 0; s < plan->step_count; s++)
+        if (plan->steps[s].kind == TESS_STEP_EXCHANGE) {
+            const tess_exchange e = tess_plan_exchange(plan, &plan->steps[s], NULL);
+            const size_t bytes = tess_exchange_host_bytes(&e);
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
 static int64_t least_part(const tess_bound *bound, int axis)
 {
     int64_t least = tess_net_grid(bound->net, axis);

@@ -12,7 +12,11 @@ static void exchange(const tess_net_plan *plan, const tess_net_run *run, const t
     const bool begins = step->kind == TESS_STEP_EXCHANGE;
     const tess_exchanger *by = run->exchanger;
     const tess_exchange wanted = tess_plan_exchange(plan, step, run->arena);
+    if (begins)
+        tess_plan_run_copies(plan, step, &wanted, run->stream);
     (begins ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
+    if (!begins)
+        tess_plan_run_copies(plan, step, &wanted, run->stream);
     tess_trace_end(trace, TESS_TRACE_EXCHANGE, begins ? "send rows" : "wait for rows", start);
 }
 

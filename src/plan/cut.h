@@ -56,6 +56,7 @@ typedef struct tess_cut_plan {
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be allocated */
     size_t in_stage, out_stage;                                /* 0 unless the device has separate memory */
+    size_t exchange_bytes; /* pinned, for the exchanges of a part with neighbours on such a device; else 0 */
     double seconds;
     bool calibrated;
     char reason[280];

@@ -140,6 +140,7 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
     TESS_TRY(tess_net_plan_create(c->bound, shape, &net_plan, error));
     plan->arena_bytes = tess_net_plan_arena_bytes(net_plan);
     plan->workspace_bytes = tess_net_plan_workspace_bytes(net_plan);
+    plan->exchange_bytes = r->separate_memory ? tess_net_plan_exchange_bytes(net_plan) : 0;
     plan->seconds = seconds_of(c, plan, net_plan);
     tess_net_plan_destroy(net_plan);
     if (r->separate_memory)

@@ -92,7 +92,9 @@ static tess_status prepare(tess_windows *w, tess_window_plan *plan, const void *
         return tess_fail(error, TESS_INTERNAL,
                          "%lld window(s) of %lld x %lld x %lld need more memory than was planned",
                          (long long)shape->n, (long long)shape->d, (long long)shape->h, (long long)shape->w);
-    return w->settings.graphs ? capture(w, plan, weights, error) : TESS_OK;
+    /* a graph cannot hold messages between ranks: a plan with exchanges runs step by step */
+    const bool captures = w->settings.graphs && tess_net_plan_exchange_count(plan->plan) == 0;
+    return captures ? capture(w, plan, weights, error) : TESS_OK;
 }
 
 tess_status tess_window_plan_prepare(tess_windows *w, tess_window_plan *plan, const void *weights,

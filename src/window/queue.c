@@ -221,6 +221,15 @@ static void end(void *user, const tess_window_batch *windows, tess_status status
     b->has_submit = b->has_order = false;
 }
 
+tess_status tess_queue_prepare(tess_queue *q, const tess_window_net *net, const tess_cut *cut,
+                               tess_error *error)
+{
+    pthread_mutex_lock(&q->submit);
+    const tess_status status = tess_windows_prepare(q->windows, net, cut, error);
+    pthread_mutex_unlock(&q->submit);
+    return status;
+}
+
 tess_status tess_queue_submit(tess_queue *q, const tess_window_net *net, const tess_cut *cut, int64_t strip,
                               const tess_queue_image *image, tess_ticket *ticket, tess_error *error)
 {
@@ -236,7 +245,9 @@ tess_status tess_queue_submit(tess_queue *q, const tess_window_net *net, const t
                                  .size = {1, image->height, image->width},
                                  .stream = q->compute,
                                  .mover = &mover,
-                                 .user = &b};
+                                 .user = &b,
+                                 .exchanger = image->exchanger,
+                                 .exchange_user = image->exchange_user};
     return tess_windows_run(q->windows, &run, error);
 }
 

@@ -41,7 +41,13 @@ typedef struct tess_queue_image {
     void (*read)(void *user, int64_t y, int64_t x, int64_t count, void *to);
     void (*write)(void *user, int64_t y, int64_t x, int64_t count, const void *from);
     void *user;
+    const tess_exchanger *exchanger; /* for a cut with neighbours, which is prepared; else NULL */
+    void *exchange_user;
 } tess_queue_image;
+
+/* Prepares every shape of the cut, so that submitting it does not fail between exchanges with neighbours. */
+tess_status tess_queue_prepare(tess_queue *queue, const tess_window_net *net, const tess_cut *cut,
+                               tess_error *error) TESS_MUST_CHECK;
 
 /* A group of batches, e.g. those of a strip. The caller zeroes it. */
 typedef struct tess_ticket {

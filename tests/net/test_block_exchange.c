@@ -1,11 +1,13 @@
 /* test_block_exchange.c: an image in a grid of blocks, one thread and device each, that exchange rows, columns and corners inside the
  * network, through the code that ranks use. The blocks together give the bits of the whole image, for the three denoisers and a network
- * with kernels of five columns, in fp32 and bf16, for grids of several shapes, and sizes that are no multiple of the alignment. */
+ * with kernels of five columns, in fp32 and bf16, for grids of several shapes, and sizes that are no multiple of the alignment. The same
+ * holds on devices with separate memory, whose exchanges pass through pinned memory in the order of streams. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/checked.h"
 #include "base/rng.h"
 #include "check.h"
 #include "counter.h"
+#include "late_device.h"
 #include "model/model.h"
 #include "net/neighbours.h"
 #include "plan/ranks/strips.h"
@@ -31,6 +33,8 @@ typedef struct trial {
     int64_t height, width;
     float *image, *whole, *together;
     int columns;
+    bool late; /* devices with separate memory */
+    int lost;  /* 1 + the rank whose device fails; 0: none */
     part parts[MOST_RANK_THREADS];
 } trial;
 
@@ -42,10 +46,12 @@ static tess_device *open_device(void)
     return device;
 }
 
-static void open_part(part *p, const tess_net *net, tess_dtype dtype, tess_plan_shape shape)
+static void open_part(part *p, const tess_net *net, tess_dtype dtype, tess_plan_shape shape, bool late)
 {
     p->device = open_device();
     CHECK(tess_bound_create(net, p->device, dtype, &p->bound, &error) == TESS_OK);
+    if (late) /* weights lie farther apart on a card, and all parts have the same */
+        late_device(p->device);
     CHECK_MSG(tess_net_plan_create(p->bound, shape, &p->plan, &error) == TESS_OK, "%s", error.text);
     CHECK(tess_net_plan_prepare(p->plan, &error) == TESS_OK);
     CHECK(tess_block_alloc(&test_counter, &p->arena, TESS_MEM_ACTIVATIONS, tess_net_plan_arena_bytes(p->plan),
@@ -75,6 +81,20 @@ static void move_pixels(const trial *t, const part *p, float *image, bool in)
     }
 }
 
+/* Queues all work of a run on a stream, and waits for it at its end. */
+static void run_late(const part *p, tess_net_run run, tess_neighbours *neighbours)
+{
+    const tess_device_streams *streams = p->device->streams;
+    tess_error mine;
+    CHECK(streams->create(p->device, &run.stream, &mine) == TESS_OK);
+    const size_t bytes = tess_net_plan_exchange_bytes(p->plan);
+    CHECK(bytes > 0 && tess_neighbours_relay(neighbours, p->device, bytes, &mine) == TESS_OK);
+    memset(neighbours->relay.pinned.data, 0xff, bytes);
+    tess_net_plan_execute(p->plan, &run);
+    CHECK(streams->sync(p->device, run.stream, &mine) == TESS_OK);
+    streams->destroy(p->device, run.stream);
+}
+
 static void run_block(rank_thread *thread)
 {
     trial *t = thread->user;
@@ -87,8 +107,12 @@ static void run_block(rank_thread *thread)
                               .weights = t->weights.data,
                               .exchanger = &tess_neighbours_exchanger,
                               .exchange_user = &neighbours};
-    tess_net_plan_execute(p->plan, &run);
-    CHECK_MSG(neighbours.status == TESS_OK, "%s", neighbours.error.text);
+    late_is_lost = t->lost == 1 + thread->dist.rank;
+    if (t->late)
+        run_late(p, run, &neighbours);
+    else
+        tess_net_plan_execute(p->plan, &run);
+    CHECK_MSG(neighbours.status == (late_is_lost ? TESS_DEVICE_LOST : TESS_OK), "%s", neighbours.error.text);
     tess_neighbours_close(&neighbours);
 }
 
@@ -110,7 +134,7 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
 {
     const int64_t grid = tess_net_grid(t->net, TESS_HEIGHT);
     part any = {0};
-    open_part(&any, t->net, t->dtype, (tess_plan_shape){.n = 1, .h = 8, .w = 8});
+    open_part(&any, t->net, t->dtype, (tess_plan_shape){.n = 1, .h = 8, .w = 8}, false);
     const tess_strips rows = tess_strips_divide(any.bound, grid, t->height, down),
                       columns = tess_strips_divide_columns(any.bound, grid, t->width, across);
     close_part(&any);
@@ -128,7 +152,8 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
                                     .above = y > 0,
                                     .below = y + 1 < down,
                                     .left = x > 0,
-                                    .right = x + 1 < across});
+                                    .right = x + 1 < across},
+                  t->late);
         CHECK(tess_net_plan_exchange_count(p->plan) > 0);
         const int parts = parts_of_largest(p->plan);
         *most_parts = parts > *most_parts ? parts : *most_parts;
@@ -142,8 +167,9 @@ static void test_grid(trial *t, int down, int across, int *most_parts)
         close_part(&t->parts[r]);
     }
     const size_t bytes = (size_t)(t->height * t->width * STRIP_COLOURS) * sizeof *t->whole;
-    CHECK_MSG(memcmp(t->together, t->whole, bytes) == 0, "%d x %d blocks of %lld x %lld differ", down, across,
-              (long long)t->height, (long long)t->width);
+    CHECK_MSG(t->lost || memcmp(t->together, t->whole, bytes) == 0, "%d x %d blocks of %lld x %lld differ%s",
+              down, across, (long long)t->height, (long long)t->width,
+              t->late ? " with separate memory" : "");
 }
 
 /* The image must have seven steps of the alignment in width, and three in height. Returns the most ops of one layer. */
@@ -153,7 +179,7 @@ static int test_image(const tess_net *net, tess_dtype dtype, const tess_block *w
     static const int grids[][2] = {{1, 2}, {2, 1}, {2, 2}, {2, 3}, {3, 2}, {3, 3}, {1, 7}};
     trial t = {.net = net, .dtype = dtype, .weights = *weights, .height = height, .width = width};
     part one = {0};
-    open_part(&one, net, dtype, (tess_plan_shape){.n = 1, .h = height, .w = width});
+    open_part(&one, net, dtype, (tess_plan_shape){.n = 1, .h = height, .w = width}, false);
     size_t offset;
     const int64_t values = height * width * tess_net_plan_input(one.plan, &offset).c,
                   results = height * width * STRIP_COLOURS;
@@ -166,8 +192,13 @@ static int test_image(const tess_net *net, tess_dtype dtype, const tess_block *w
     move_pixels(&t, &one, t.whole, false);
     close_part(&one);
     int most = 0;
-    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++)
-        test_grid(&t, grids[i][0], grids[i][1], &most);
+    for (size_t i = 0; i < 2 * sizeof grids / sizeof grids[0]; i++) {
+        t.late = i % 2;
+        memset(t.together, 0xff, (size_t)results * sizeof *t.together);
+        test_grid(&t, grids[i / 2][0], grids[i / 2][1], &most);
+    }
+    t.lost = 2; /* its neighbours get something, and do not wait for ever */
+    test_grid(&t, 2, 2, &most);
     free(t.image), free(t.whole), free(t.together);
     return most;
 }

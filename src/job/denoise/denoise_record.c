@@ -55,7 +55,7 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_json_set_int(&plan, "batch", choice->batch);
     tess_json_set_double(&plan, "seconds", job->planned_seconds);
     tess_json_set_bool(&plan, "calibrated", choice->calibrated);
-    const char *before = job->replanned[0] ? job->replanned : job->shared; /* ranks have no card */
+    const char *before = job->replanned[0] ? job->replanned : job->shared; /* never both */
     char reason[sizeof job->shared + sizeof choice->reason + 2];
     snprintf(reason, sizeof reason, "%s%s%s", before, before[0] && choice->reason[0] ? "; " : "",
              choice->reason);

@@ -232,7 +232,7 @@ tess_status tess_scaling_measure(const tess_bench_settings *s, tess_context *con
         status = tess_engine_open_ranks(&m->engine, dist, &context->memory, &s->common, error);
     if (status == TESS_OK && m->engine.separate_memory) /* the same on all ranks */
         status = tess_fail(error, TESS_UNSUPPORTED,
-                           "ranks share one image on the CPU only; set `device` cpu, or `simulate`");
+                           "ranks are measured on the CPU only; set `device` cpu, or `simulate`");
     if (status == TESS_OK)
         status = tess_link_measure(dist, &m->links, error);
     if (status == TESS_OK)

@@ -19,8 +19,10 @@ static pixel_bytes pixel_of(const tess_denoise_job *job)
 {
     const tess_denoise_file *file = &job->files[0];
     const tess_pixels pixels = tess_denoise_pixels(&job->engine, job->settings, file);
-    const size_t in = (size_t)pixels.image.channels * tess_dtype_size(pixels.image.dtype);
-    return (pixel_bytes){in, pixels.float_out ? (size_t)pixels.image.channels * sizeof(float) : in};
+    const size_t channels = (size_t)pixels.image.channels, sample = tess_dtype_size(pixels.image.dtype);
+    const bool noisy = job->engine.separate_memory && pixels.add_noise > 0; /* as rows are read */
+    return (pixel_bytes){channels * (noisy ? sizeof(float) : sample),
+                         channels * (pixels.float_out ? sizeof(float) : sample)};
 }
 
 /* Rows of a piece, the same on all ranks. */

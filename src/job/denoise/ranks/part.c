@@ -23,22 +23,29 @@ static bool spools(const tess_denoise_part *part)
     return part->job->strips.tiles && !part->job->strips.in_place;
 }
 
-static tess_status alloc_blocks(tess_denoise_part *part, tess_error *error)
+static tess_status open_windows(tess_denoise_part *part, tess_error *error)
 {
     enum { SHAPES = 16 }; /* of windows, whose plans are kept */
     const tess_denoise_file *file = &part->job->files[0];
     const tess_cut_plan *choice = &file->choice;
-    tess_engine *engine = &part->job->engine;
-    const tess_windows_settings settings = {.device = engine->device, .keep = SHAPES};
+    const tess_windows_settings settings = {.device = part->job->engine.device, .keep = SHAPES};
     const tess_cut cut = tess_cut_of(choice);
-    TESS_TRY(tess_engine_load(engine, error));
-    part->job->loaded = tess_process_resident();
     const tess_window_net net = {file->model->bound, file->model->weights.data, part->image.pixels.planes};
     TESS_TRY(tess_windows_create(&settings, &part->blocks.windows, error));
     TESS_TRY(tess_windows_alloc(part->blocks.windows, choice->arena_bytes, choice->workspace_bytes, error));
-    if (!part->job->strips.tiles) /* nothing may fail between exchanges */
-        TESS_TRY(tess_windows_prepare(part->blocks.windows, &net, &cut, error));
-    return tess_block_alloc(engine->memory, &part->blocks.io, TESS_MEM_HOST, choice->io_block, error);
+    return part->job->strips.tiles /* else nothing may fail between exchanges */
+               ? TESS_OK
+               : tess_windows_prepare(part->blocks.windows, &net, &cut, error);
+}
+
+static tess_status alloc_blocks(tess_denoise_part *part, tess_error *error)
+{
+    tess_engine *engine = &part->job->engine;
+    TESS_TRY(tess_engine_load(engine, error));
+    part->job->loaded = tess_process_resident();
+    TESS_TRY((engine->separate_memory ? tess_card_open : open_windows)(part, error));
+    return tess_block_alloc(engine->memory, &part->blocks.io, TESS_MEM_HOST,
+                            part->job->files[0].choice.io_block, error);
 }
 
 /* Allocates and opens what this rank alone needs. */
@@ -46,12 +53,12 @@ static tess_status open_part(tess_denoise_part *part, tess_error *error)
 {
     if (part->idle)
         return TESS_OK;
-    TESS_TRY(alloc_blocks(part, error));
     const bool blocks = tess_denoise_in_blocks(part->job);
     const int across = blocks ? (int)part->job->strips.blocks.columns.count : 1;
+    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, across, error));
+    TESS_TRY(alloc_blocks(part, error));
     for (int i = 0; i < TESS_PART_PIECES; i++)
         TESS_TRY(tess_dist_exchange_create(part->dist, across, &part->collects[i], error));
-    TESS_TRY(tess_neighbours_open(&part->neighbours, part->dist, across, error));
     part->buffer = tess_image_carve(&part->image);
     if (blocks)
         TESS_TRY(tess_block_open(part, error));
@@ -140,7 +147,8 @@ static tess_status compute_strip(tess_denoise_part *part, tess_error *error)
     tess_neighbours *n = &part->neighbours;
     if (part->idle)
         return TESS_OK;
-    const tess_status status = tess_image_run(&part->image, &part->strip, error);
+    const tess_status status =
+        part->blocks.queue ? tess_card_run(part, error) : tess_image_run(&part->image, &part->strip, error);
     return n->status == TESS_OK ? status : tess_fail(error, n->status, "%s", n->error.text);
 }
 
@@ -173,7 +181,7 @@ static tess_status work(void *user, const tess_strip *strip, tess_error *error)
     part->drained = part->drained || tess_dist_next(part->dist, part->counter) == INT64_MAX;
     if (part->drained)
         return tess_fail(error, TESS_INTERRUPTED, "another rank has failed");
-    return tess_image_run(&part->image, strip, error);
+    return (part->blocks.queue ? tess_image_submit : tess_image_run)(&part->image, strip, error);
 }
 
 static tess_status sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
@@ -304,6 +312,7 @@ tess_status tess_denoise_run_strips(tess_denoise_job *job, tess_error *error)
     if (part.dist->rank == 0)
         tess_denoise_announce(job, 0);
     const tess_status status = run_part(&part, error);
+    tess_card_close(&part);
     tess_spool_close(&part);
     tess_image_close(image);
     tess_neighbours_close(&part.neighbours);

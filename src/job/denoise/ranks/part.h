@@ -1,5 +1,6 @@
 /* part.h: a rank's part of an image in progress. part.c runs it, collect.c and spool.c bring finished
- * rows to rank 0, if that writes them all; block.c reads and writes the columns of a block. */
+ * rows to rank 0, if that writes them all; block.c reads and writes the columns of a block; card.c runs it on a device with separate
+ * memory. */
 #ifndef TESS_JOB_DENOISE_RANKS_PART_H
 #define TESS_JOB_DENOISE_RANKS_PART_H
 
@@ -42,6 +43,13 @@ tess_status tess_part_write(tess_denoise_part *part, tess_error *error) TESS_MUS
 /* Collective. Rank 0 writes its strip, and then those of the other ranks in the order of rows, which come in pieces. The
  * status is this rank's own. */
 tess_status tess_part_collect(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+
+/* Opens the queue to the device, and what neighbours exchange through; the weights are loaded. */
+tess_status tess_card_open(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+/* Runs a strip or block, and returns when its results are in host memory. */
+tess_status tess_card_run(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;
+/* Waits for the device, stores what was measured, and closes the queue. Accepts a part without one. */
+void tess_card_close(tess_denoise_part *part);
 
 /* Places the whole rows of the image. */
 tess_status tess_block_open(tess_denoise_part *part, tess_error *error) TESS_MUST_CHECK;

@@ -55,6 +55,8 @@ static bool move(const tess_denoise_part *part, bool out, int64_t first, int64_t
 tess_status tess_spool_sink(void *user, int64_t first, int64_t count, const void *rows, tess_error *error)
 {
     tess_denoise_part *part = user;
+    if (part->blocks.queue)
+        TESS_TRY(tess_image_wait(&part->image, first, error));
     return move(part, true, first, count, (char *)rows) ? TESS_OK : fail(part, "kept beside it", error);
 }
 

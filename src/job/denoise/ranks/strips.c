@@ -62,9 +62,6 @@ static void set_most(tess_denoise_job *job)
 static tess_status refuse(const tess_denoise_job *job, tess_error *error)
 {
     static const char ONCE[] = "start it once, without mpirun or srun";
-    if (job->engine.separate_memory)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "ranks share one image on the CPU only; set `device` cpu, or %s", ONCE);
     if (job->volumes)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%s is a 3-D model, whose volumes ranks cannot share yet; %s",
@@ -128,6 +125,8 @@ static void request_strip(const tess_denoise_job *job, tess_denoise_file *file)
     r->tile[TESS_HEIGHT] = r->tile[TESS_WIDTH] = TESS_TILE_WHOLE;
     r->batch = 1;
     r->limit = UINT64_MAX;
+    if (job->engine.dist->places) /* the rows of all ranks of a host are in its memory */
+        r->host_limit /= (uint64_t)job->engine.dist->places[rank].locals;
     if (!tess_denoise_writes(job, rank))
         r->held_bytes = file->info.held_bytes + (file->prepared ? file->map_info.held_bytes : 0);
     else if (rank > 0)
@@ -142,14 +141,17 @@ static tess_status plan_strip(tess_denoise_job *job, tess_error *error)
     if (engine->dist->rank >= job->strips.count)
         return TESS_OK;
     request_strip(job, file);
-    return tess_cut_choose(file->model->bound, &file->model->model, engine->rates, &file->request,
-                           &file->choice, error);
+    TESS_TRY(tess_cut_choose(file->model->bound, &file->model->model, engine->rates, &file->request,
+                             &file->choice, error));
+    if (engine->separate_memory)
+        tess_card_plan(job);
+    return TESS_OK;
 }
 
 /* What ranks tell each other about their plans. */
 typedef struct strip_plan {
     tess_mem_bytes bytes;
-    uint64_t total;
+    uint64_t total, host_bytes;
     double seconds;
 } strip_plan;
 
@@ -167,6 +169,7 @@ static strip_plan mine_of(const tess_denoise_job *job)
 {
     const tess_denoise_file *file = &job->files[0];
     strip_plan mine = {.bytes = file->choice.bytes,
+                       .host_bytes = job->host_bytes,
                        .seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1)};
     if (job->engine.dist->rank < job->strips.count)
         mine.bytes.by[TESS_MEM_WEIGHTS] = weights_of(&job->engine);
@@ -188,6 +191,7 @@ static tess_status share_plans(tess_denoise_job *job, tess_error *error)
             if (theirs.bytes.by[c] > job->planned.by[c])
                 job->planned.by[c] = theirs.bytes.by[c];
         job->ranks[r].planned = theirs.total;
+        job->host_bytes = theirs.host_bytes > job->host_bytes ? theirs.host_bytes : job->host_bytes;
         job->planned_total = theirs.total > job->planned_total ? theirs.total : job->planned_total;
         job->planned_seconds = theirs.seconds > job->planned_seconds ? theirs.seconds : job->planned_seconds;
     }
@@ -247,7 +251,7 @@ static tess_status plan_strips(tess_denoise_job *job, uint64_t limit, bool *fits
         return TESS_OK;
     TESS_TRY(status);
     TESS_TRY(share_plans(job, error));
-    *fits = job->planned_total + tess_cut_reserve(false) <= limit;
+    *fits = job->planned_total + tess_cut_reserve(job->engine.separate_memory) <= limit;
     return TESS_OK;
 }
 
@@ -256,7 +260,8 @@ tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess
     tess_dist *dist = job->engine.dist;
     TESS_TRY(refuse(job, error)); /* the same on all ranks */
     job->ranks = tess_small_alloc((size_t)dist->size, sizeof *job->ranks);
-    tess_status status = job->ranks ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
+    tess_status status = job->ranks ? tess_bound_separate_upsampling(job->files[0].model->bound, error)
+                                    : tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(divide(job, error));
     bool fits = false;

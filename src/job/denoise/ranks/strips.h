@@ -13,6 +13,8 @@ bool tess_denoise_writes(const tess_denoise_job *job, int64_t rank);
 /* The first row of strip `index`; that of strip `count` is the image's height. The first row of its tiles. Not for blocks. */
 int64_t tess_denoise_strip_row(const tess_denoise_job *job, int64_t index);
 int64_t tess_denoise_strip_tile(const tess_denoise_job *job, int64_t index);
+/* card.c: sets the sizes of the queue of a rank with a strip or block, and its pinned bytes, from its plan. */
+void tess_card_plan(tess_denoise_job *job);
 /* block.c: bytes of the whole rows of the image that a rank with a block reads and writes, at the end of its io block. */
 size_t tess_block_io_bytes(const tess_denoise_job *job, int64_t rank);
 

@@ -15,10 +15,13 @@ tess_status tess_image_source(void *user, int64_t first, int64_t count, void *ro
         return tess_prepared_source(&job->prepared, count, rows, error);
     if (!job->row_samples)
         return tess_reader_rows(job->reader, count, rows, error);
+    tess_pixels whole = job->pixels; /* rows are read in full width, also for a block */
+    whole.image.width = job->file->info.width;
+    whole.first_column = 0;
     for (int64_t y = 0; y < count; y++) {
         TESS_TRY(tess_reader_rows(job->reader, 1, job->row_samples, error));
-        tess_pixels_noisy_row(&job->pixels, first + y, job->row_samples, job->row_draws,
-                              (float *)((char *)rows + (size_t)y * job->file->request.in_row_bytes));
+        tess_pixels_noisy_row(&whole, first + y, job->row_samples, job->row_draws,
+                              (float *)rows + y * whole.image.width * whole.image.channels);
     }
     return TESS_OK;
 }

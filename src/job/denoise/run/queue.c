@@ -77,6 +77,8 @@ tess_status tess_image_submit(void *user, const tess_strip *strip, tess_error *e
     const tess_cut cut = tess_cut_of(&job->file->choice);
     const tess_window_net net = {model->bound, model->weights.data, job->pixels.planes};
     tess_image_strip_set(s, &job->pixels, strip);
+    s->image.exchanger = job->exchanger;
+    s->image.exchange_user = job->exchange_user;
     TESS_TRY(tess_queue_submit(job->blocks->queue, &net, &cut, strip->index, &s->image, &s->ticket, error));
     TESS_TRY(tess_stop_check(&job->engine->stop, error));
     return s->alpha ? tess_queue_wait(job->blocks->queue, &s->ticket, error) : TESS_OK;

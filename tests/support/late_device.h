@@ -1,0 +1,168 @@
+/* late_device.h: the CPU as a device with separate memory whose streams do nothing before somebody waits for them. Work then runs as late
+ * as the order of streams and events allows, so that a wait that is missing shows in the results: what was copied from is overwritten, or
+ * what was copied to is read too early. Streams have no default: every call names one. */
+#ifndef TESS_TESTS_LATE_DEVICE_H
+#define TESS_TESTS_LATE_DEVICE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "device/device.h"
+
+typedef struct late_stream late_stream;
+
+/* Work on a stream: an op, a copy, or waiting for another stream. A point in a stream is the number of works before it. */
+typedef struct late_work {
+    const tess_prepared *op;
+    tess_op_buffers buffers;
+    void *to;
+    const void *from;
+    size_t bytes;
+    late_stream *other;
+    int64_t until;
+} late_work;
+
+struct late_stream {
+    late_work *list;
+    int64_t count, done, room;
+};
+
+typedef struct late_event {
+    late_stream *stream; /* NULL: never recorded */
+    int64_t until;
+} late_event;
+
+/* Of the CPU, the same in all such devices. */
+static const tess_device_ops *late_cpu_ops;
+
+/* Of this thread: whatever is waited for fails, as after an error of the driver. */
+static _Thread_local bool late_is_lost;
+
+static inline void late_drain(tess_device *device, late_stream *s, int64_t until)
+{
+    while (s->done < until) {
+        const late_work *w = &s->list[s->done++];
+        if (w->other)
+            late_drain(device, w->other, w->until);
+        else if (w->op)
+            late_cpu_ops->run(device, w->op, &w->buffers, NULL);
+        else
+            memcpy(w->to, w->from, w->bytes);
+    }
+}
+
+static inline void late_add(tess_stream *stream, late_work work)
+{
+    late_stream *s = (late_stream *)stream;
+    CHECK(s);
+    if (!s)
+        return;
+    if (s->count == s->room) {
+        s->room = 2 * s->room + 64;
+        s->list = realloc(s->list, (size_t)s->room * sizeof *s->list);
+    }
+    s->list[s->count++] = work;
+}
+
+static inline void late_run(tess_device *device, const tess_prepared *op, const tess_op_buffers *buffers,
+                            tess_stream *stream)
+{
+    (void)device;
+    late_add(stream, (late_work){.op = op, .buffers = *buffers});
+}
+
+static inline void late_copy(tess_device *device, void *to, const void *from, size_t bytes,
+                             tess_stream *stream)
+{
+    (void)device;
+    late_add(stream, (late_work){.to = to, .from = from, .bytes = bytes});
+}
+
+static inline tess_status late_create(tess_device *device, tess_stream **out, tess_error *error)
+{
+    (void)device, (void)error;
+    *out = calloc(1, sizeof(late_stream));
+    return TESS_OK;
+}
+
+static inline void late_destroy(tess_device *device, tess_stream *stream)
+{
+    late_stream *s = (late_stream *)stream;
+    (void)device;
+    CHECK(s->done == s->count);
+    free(s->list);
+    free(s);
+}
+
+static inline tess_status late_sync(tess_device *device, tess_stream *stream, tess_error *error)
+{
+    late_stream *s = (late_stream *)stream;
+    (void)error;
+    late_drain(device, s, s->count);
+    return TESS_OK;
+}
+
+static inline tess_status late_event_create(tess_device *device, tess_event **out, tess_error *error)
+{
+    (void)device, (void)error;
+    *out = calloc(1, sizeof(late_event));
+    return TESS_OK;
+}
+
+static inline void late_event_destroy(tess_device *device, tess_event *event)
+{
+    (void)device;
+    free(event);
+}
+
+static inline void late_record(tess_device *device, tess_event *event, tess_stream *stream)
+{
+    late_event *e = (late_event *)event;
+    (void)device;
+    e->stream = (late_stream *)stream;
+    e->until = e->stream->count;
+}
+
+static inline void late_wait(tess_device *device, tess_event *event, tess_stream *stream)
+{
+    const late_event *e = (const late_event *)event;
+    (void)device;
+    if (e->stream)
+        late_add(stream, (late_work){.other = e->stream, .until = e->until});
+}
+
+static inline tess_status late_event_sync(tess_device *device, tess_event *event, tess_error *error)
+{
+    const late_event *e = (const late_event *)event;
+    if (e->stream)
+        late_drain(device, e->stream, e->until);
+    return late_is_lost ? tess_fail(error, TESS_DEVICE_LOST, "lost") : TESS_OK;
+}
+
+static tess_device_ops late_ops;
+static tess_device_memory late_memory;
+static const tess_device_streams late_streams = {.sync = late_sync,
+                                                 .create = late_create,
+                                                 .destroy = late_destroy,
+                                                 .event_create = late_event_create,
+                                                 .event_destroy = late_event_destroy,
+                                                 .record = late_record,
+                                                 .wait = late_wait,
+                                                 .event_sync = late_event_sync};
+
+/* Makes the CPU's device a late one. */
+static inline void late_device(tess_device *cpu)
+{
+    late_cpu_ops = cpu->ops;
+    late_ops = *cpu->ops;
+    late_ops.run = late_run;
+    late_memory = *cpu->memory;
+    late_memory.copy = late_copy;
+    cpu->ops = &late_ops;
+    cpu->memory = &late_memory;
+    cpu->streams = &late_streams;
+    cpu->host_memory = false;
+}
+
+#endif
