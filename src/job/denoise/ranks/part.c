@@ -256,6 +256,8 @@ static tess_status run_part(tess_denoise_part *part, tess_error *error)
     for (int64_t slice = 0; slice < tess_max_i64(part->job->files[0].info.depth, 1); slice++)
         TESS_TRY((part->job->strips.tiles ? run_tiles : run_strip)(part, slice, error));
     TESS_TRY(commit(part, error));
+    if (part->blocks.queue)
+        tess_image_wait_all(&part->image); /* counts the seconds of the device */
     return share_figures(part, error);
 }
 

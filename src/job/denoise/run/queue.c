@@ -99,5 +99,6 @@ void tess_image_wait_all(tess_image_job *job)
         tess_ticket *ticket = &job->strips[i].ticket;
         (void)!tess_queue_wait(job->blocks->queue, ticket, NULL); /* the error was reported already */
         job->file->seconds += ticket->seconds;
+        ticket->seconds = 0; /* counted once */
     }
 }
