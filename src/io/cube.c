@@ -79,11 +79,11 @@ static tess_status open_raster(tess_cube *cube, const tess_read_format *format, 
         cube->info.several_scales = facts.several_scales;
         cube->info.block_rows = tess_max_i64(tess_min_i64(facts.block_rows, cube->info.height), 1);
     }
-    if (status == TESS_OK && facts.order) {
-        strcpy(cube->info.stored, facts.order);
+    if (status == TESS_OK && facts.array.order) {
+        strcpy(cube->info.stored, facts.array.order);
         tess_reader_close(cube->reader);
         cube->reader = NULL;
-        status = tess_cube_array_open(cube, facts.offset, facts.swapped, error);
+        status = tess_cube_array_open(cube, facts.array.offset, facts.array.swapped, error);
     }
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, cube->path);
 }

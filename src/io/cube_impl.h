@@ -3,6 +3,7 @@
 #define TESS_IO_CUBE_IMPL_H
 
 #include "io/cube.h"
+#include "io/envi_array.h"
 #include "io/format.h"
 
 /* A dense array of samples in a file. */
@@ -52,9 +53,7 @@ typedef struct tess_cube_facts {
     double *wavelengths; /* owned by the caller; NULL: unknown */
     bool several_scales;
     int64_t block_rows;
-    const char *order; /* of an uncompressed ENVI raster; NULL: any other */
-    int64_t offset;
-    bool swapped;
+    tess_envi_array array;
 } tess_cube_facts;
 tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts,
                                  tess_error *error) TESS_MUST_CHECK;

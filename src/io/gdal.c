@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "io/gdal_envi.h"
 #include "io/gdal_metadata.h"
 #include "io/gdal_reader.h"
 #include "io/jp2_probe.h"

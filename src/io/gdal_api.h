@@ -143,9 +143,6 @@ GDALDriverH tess_gdal_add_vrt(void);
  * open; 0: the first. Messages do not contain the file's name. */
 tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out,
                            tess_error *error) TESS_MUST_CHECK;
-/* Fails if an uncompressed ENVI file does not have the size that its header says: GDAL takes what is missing for zeros. More is allowed,
- * but not if whole bands follow each other, which would then begin at wrong places. */
-tess_status tess_gdal_envi_size(GDALDatasetH dataset, const char *path, tess_error *error) TESS_MUST_CHECK;
 enum { TESS_GDAL_ROOM = 48 << 20 }; /* bytes that GDAL may need to open a file or read from it */
 /* Checks whether this process could allocate so many bytes now. */
 tess_status tess_gdal_have_room(int64_t bytes, tess_error *error) TESS_MUST_CHECK;

@@ -1,22 +1,11 @@
-/* gdal_cube.c: what GDAL knows of a cube beyond an image: wavelengths, and where an ENVI raster has its samples.
- *
- * GDAL has parsed the ENVI header and shows its fields as metadata of the domain "ENVI", so there is no second parser. */
-#define _XOPEN_SOURCE 700
+/* gdal_cube.c: what GDAL knows of a cube beyond an image: wavelengths, scales and blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
-#include "base/checked.h"
 #include "io/cube_impl.h"
-#include "io/gdal_api.h"
-
-static const char *field(GDALDatasetH dataset, const char *name)
-{
-    const char *text = tess_gdal.GDALGetMetadataItem(dataset, name, "ENVI");
-    return text ? text : "";
-}
+#include "io/gdal_envi.h"
 
 /* GDAL offers the wavelength in the domain IMAGERY since 3.10, always in micrometres. */
 static const char *wavelength_of(GDALDatasetH dataset, int number, const char **unit)
@@ -25,7 +14,8 @@ static const char *wavelength_of(GDALDatasetH dataset, int number, const char **
     const char *text = tess_gdal.GDALGetMetadataItem(band, "wavelength", NULL);
     const char *named = tess_gdal.GDALGetMetadataItem(band, "wavelength_units", NULL);
     *unit = named ? named
-                  : field(dataset, "wavelength_units"); /* GDAL gives bands only the units that it knows */
+                  : tess_gdal_envi_field(
+                        dataset, "wavelength_units"); /* GDAL gives bands only the units that it knows */
     if (text && text[0])
         return text;
     *unit = "um";
@@ -51,7 +41,7 @@ static int items_of(const char *list)
 static tess_status find_wavelengths(GDALDatasetH dataset, int bands, tess_cube_facts *facts,
                                     tess_error *error)
 {
-    const int listed = items_of(field(dataset, "wavelength"));
+    const int listed = items_of(tess_gdal_envi_field(dataset, "wavelength"));
     if (listed > 0 && listed != bands)
         return tess_fail(error, TESS_BAD_INPUT,
                          "its header lists %d wavelengths for %d bands; correct or remove the list", listed,
@@ -91,32 +81,6 @@ static bool scales_differ(GDALDatasetH dataset, int bands)
     return false;
 }
 
-static bool is_envi(GDALDatasetH dataset)
-{
-    return strcmp(tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)), "ENVI") == 0;
-}
-
-/* Sets the order of axes; leaves it NULL if GDAL must read the file. GDAL takes an unknown order for BSQ. */
-static tess_status find_array(GDALDatasetH dataset, tess_cube_facts *facts, tess_error *error)
-{
-    static const struct {
-        const char *interleave, *order;
-    } orders[] = {{"bsq", "CHW"}, {"bil", "HCW"}, {"bip", "HWC"}};
-    const bool big = strtol(field(dataset, "byte_order"), NULL, 10) != 0;
-    const char *interleave = field(dataset, "interleave");
-    if (!is_envi(dataset) || strtol(field(dataset, "file_compression"), NULL, 10) != 0)
-        return TESS_OK;
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
-        if (strncasecmp(interleave, orders[i].interleave, 3) == 0)
-            facts->order = orders[i].order;
-    if (!facts->order && interleave[0])
-        return tess_fail(error, TESS_BAD_INPUT, "its header says interleave %.40s; expected bsq, bil or bip",
-                         interleave);
-    facts->offset = strtoll(field(dataset, "header_offset"), NULL, 10);
-    facts->swapped = big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-    return TESS_OK;
-}
-
 tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tess_error *error)
 {
     GDALDatasetH dataset = tess_gdal_reader_dataset(reader_state);
@@ -126,35 +90,11 @@ tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tes
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(dataset, 1), &block_width, &block_height);
     facts->block_rows = block_height;
     facts->several_scales = scales_differ(dataset, bands);
-    tess_status status = find_array(dataset, facts, error);
+    tess_status status = tess_gdal_envi_array(dataset, &facts->array, error);
     if (status == TESS_OK)
         status = find_wavelengths(dataset, bands, facts, error);
     tess_gdal.CPLErrorReset();
     return status;
-}
-
-tess_status tess_gdal_envi_size(GDALDatasetH dataset, const char *path, tess_error *error)
-{
-    const int height = tess_gdal.GDALGetRasterYSize(dataset), width = tess_gdal.GDALGetRasterXSize(dataset),
-              bands = tess_gdal.GDALGetRasterCount(dataset);
-    tess_cube_facts facts = {0};
-    struct stat about;
-    if (bands < 1 || !is_envi(dataset))
-        return TESS_OK;
-    const GDALDataType type = tess_gdal.GDALGetRasterDataType(tess_gdal.GDALGetRasterBand(dataset, 1));
-    TESS_TRY(find_array(dataset, &facts, error));
-    int64_t bytes = tess_gdal.GDALGetDataTypeSizeBytes(type);
-    if (!facts.order || stat(path, &about) != 0 || !tess_mul_i64(bytes, height, &bytes) ||
-        !tess_mul_i64(bytes, width, &bytes) || !tess_mul_i64(bytes, bands, &bytes) ||
-        !tess_add_i64(bytes, facts.offset, &bytes) || bytes == about.st_size ||
-        (bytes < about.st_size && (bands == 1 || strcmp(facts.order, "CHW") != 0)))
-        return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "its header says %d x %d x %d samples of %s after %lld bytes, which are %lld bytes, but the file "
-        "has %lld; correct the header or copy the file again",
-        height, width, bands, tess_gdal.GDALGetDataTypeName(type), (long long)facts.offset, (long long)bytes,
-        (long long)about.st_size);
 }
 
 tess_status tess_gdal_cube_explain(const char *path, tess_error *error)

@@ -5,6 +5,7 @@
  * of any width can be opened; windows of a raster with a wider row of blocks decode some blocks twice. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_raster.h"
+#include "io/gdal_envi.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "io/gdal_envi.h"
 #include "io/gdal_raster.h"
 
 enum { PIECE = 256 << 10 };

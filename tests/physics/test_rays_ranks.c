@@ -3,6 +3,7 @@
  * are those of the whole volume. Ranks send less than whole views. */
 #define _POSIX_C_SOURCE 200809L
 #include "adjoint.h"
+#include "failing_create.h"
 #include "odd_views.h"
 #include "physics/rays.h"
 #include "plan/ranks/slabs.h"
@@ -232,28 +233,19 @@ static void check_sent(void)
     free(x), free(y);
 }
 
-/* Whatever allocation fails, creating says so and loses nothing. */
+static tess_status create(tess_device *device, const void *settings, tess_operator **op, tess_error *error)
+{
+    return tess_rays_create_shared(device, settings, op, error);
+}
+
 static void check_allocations(tess_device *device, const tess_rays_settings *settings)
 {
     static const int64_t from[] = {0, 5, 12};
     rank_thread rank;
     tess_rays_settings s = *settings;
-    bool made = false;
     rank_init(&rank, 1, 2, from);
     s.share = &rank.share;
-    for (uint64_t n = 1; !made && n < 300; n++) {
-        const uint64_t held = counted_now();
-        tess_operator *op = NULL;
-        tess_error error;
-        tess_mem_fail_at(n);
-        const tess_status status = tess_rays_create_shared(device, &s, &op, &error);
-        tess_mem_fail_at(0);
-        made = status == TESS_OK;
-        CHECK(made ? op != NULL : status == TESS_NO_MEMORY && !op);
-        tess_operator_destroy(op);
-        CHECK(counted_now() == held);
-    }
-    CHECK(made);
+    check_failing_create(device, create, &s);
 }
 
 int main(void)
