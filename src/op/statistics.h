@@ -3,7 +3,8 @@
  *
  * MOMENTS: in[0] fp32 pixels; in[1], optional, U8 or F32, one channel: 0 leaves a pixel out. out[0], read and written: an
  * F64 vector as of tensor/moments.h; the pixels are merged into what is there. Products and sums are fp64, around means, and
- * the sizes alone fix their order: blocks of any size agree to 1e-10 and better.
+ * the sizes alone fix their order: blocks of any size agree to 1e-10 and better. `each`: every image of in[0] has a vector
+ * of its own, one after another.
  *
  * SCORE: in[0] fp32 pixels, in[1] mu, c fp32 values; in[2] a factor F of k rows of c fp32 values. out, fp32, one channel:
  * the sum over k of (F (x - mu))_k^2, the Mahalanobis distance if F'F is the inverse of a covariance. Products and sums
@@ -20,7 +21,7 @@
 #include <stdint.h>
 
 typedef struct tess_op_moments {
-    bool covariance;
+    bool covariance, each;
 } tess_op_moments;
 
 typedef struct tess_op_local_rx {

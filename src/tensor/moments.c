@@ -97,6 +97,26 @@ static void add_products(const double *m2, size_t c, const double *a, size_t n, 
         out[o * n + p] += dot(row, a + p * c + first, (int)count);
 }
 
+static size_t taken_by(const double *row, size_t channels)
+{
+    size_t c = 0;
+    while (c + 1 < channels && is_zero(row[c]))
+        c++;
+    return c;
+}
+
+/* The same for all rows where each takes one channel, times `factor`: the sums have one term each. `taken`: room for a value
+ * a row. */
+static void scale_products(const double *m2, size_t c, const double *a, size_t n, double factor,
+                           double *taken, double *out)
+{
+    for (size_t o = 0; o < n; o++)
+        taken[o] = (double)taken_by(a + o * c, c);
+    for (size_t o = 0; o < n; o++)
+        for (size_t p = o; p < n; p++)
+            out[o * n + p] = factor * m2[(size_t)taken[o] * c + (size_t)taken[p]] * factor;
+}
+
 void tess_moments_affine(const double *from, int channels, const double *a, const double *b, int outputs,
                          double *to)
 {
@@ -110,9 +130,11 @@ void tess_moments_affine(const double *from, int channels, const double *a, cons
     to[TESS_MOMENTS_COUNT] = from[TESS_MOMENTS_COUNT];
     to[TESS_MOMENTS_LEAST] = factor > 0 ? factor * from[TESS_MOMENTS_LEAST] + b[0] : NAN;
     to[TESS_MOMENTS_LARGEST] = factor > 0 ? factor * from[TESS_MOMENTS_LARGEST] + b[0] : NAN;
+    if (factor > 0)
+        scale_products(m2, c, a, n, factor, mean, out);
     for (size_t o = 0; o < n; o++) {
         mean[o] = dot(a + o * c, from + TESS_MOMENTS_MEAN, channels) + b[o];
-        for (size_t first = 0; first < c; first += PART)
+        for (size_t first = 0; first < c && !(factor > 0); first += PART)
             add_products(m2, c, a, n, o, first, c - first < PART ? c - first : PART, out);
         for (size_t p = o + 1; p < n; p++)
             out[p * n + o] = out[o * n + p];

@@ -19,9 +19,9 @@ enum { TESS_DATA_ARRAYS = 4 };
 typedef struct tess_sample {
     uint64_t seed;
     int64_t step, index; /* index: in the whole batch of the step; both below 2^32 */
-    int64_t more;        /* samples after it that are drawn with it: of the same group (tess_source.group) */
-    int worker;          /* of this number of workers; chooses scratch memory, never values */
-    tess_stop *stop;     /* polled by long draws, which then return TESS_INTERRUPTED */
+    int64_t more;    /* samples after it that are drawn with it: see `group` and `copies` of tess_source */
+    int worker;      /* of this number of workers; chooses scratch memory, never values */
+    tess_stop *stop; /* polled by long draws, which then return TESS_INTERRUPTED */
 } tess_sample;
 
 /* What an array is for, so that a trainer need not know the kind of source. Without INPUT, the op NOISE makes the
@@ -58,6 +58,7 @@ struct tess_source {
     int64_t items;                       /* images, for reports */
     int64_t
         group; /* samples, from a multiple of this index on, whose drawing shares most of its work; 0 and 1: none */
+    bool copies; /* a draw only copies memory: a worker draws a whole micro-batch, and wakes up nobody else */
     const struct tess_images *images; /* the files behind it (data_images.h) */
 };
 

@@ -160,6 +160,15 @@ static tess_status read_mask(const cubes_source *c, const tess_cube_entry *entry
     return status;
 }
 
+static void copy_condensed(const cubes_source *c, const tess_sample *sample, room *r, float *to)
+{
+    const size_t values = (size_t)tess_condensed_pixels(c->settings.channels) * (size_t)c->settings.channels;
+    tess_sample one = *sample;
+    for (; one.index <= sample->index + sample->more; one.index++, to += values)
+        memcpy(to, (const float *)c->settings.condensed->data + (size_t)image_of(c, &one, r) * values,
+               values * sizeof(float));
+}
+
 static tess_status cubes_draw(tess_source *source, const tess_sample *sample,
                               void *const arrays[TESS_DATA_ARRAYS], tess_error *error)
 {
@@ -170,14 +179,11 @@ static tess_status cubes_draw(tess_source *source, const tess_sample *sample,
     uint32_t words[4];
     const size_t bytes = room_at(c, NULL, &r);
     room_at(c, (char *)c->scratch.data + (size_t)sample->worker * bytes, &r);
-    const int64_t i = image_of(c, sample, &r);
     if (c->settings.condensed) {
-        const size_t values =
-            (size_t)tess_condensed_pixels(c->settings.channels) * (size_t)c->settings.channels;
-        memcpy(arrays[TESS_CUBES_PIXELS], (const float *)c->settings.condensed->data + (size_t)i * values,
-               values * sizeof(float));
+        copy_condensed(c, sample, &r, arrays[TESS_CUBES_PIXELS]);
         return TESS_OK;
     }
+    const int64_t i = image_of(c, sample, &r);
     const tess_pixel_image *image = &cubes->image[i];
     const tess_cube_entry *entry = &cubes->list.entries[cubes->file[i]];
     draw_words(sample, (uint32_t)sample->index, (uint32_t)sample->step, words);
@@ -263,7 +269,8 @@ tess_status tess_cubes_open(const tess_cubes_settings *settings, tess_source **o
         .role = {TESS_DATA_INPUT, TESS_DATA_TARGET},
         .array = {tess_tensor_2d(TESS_F32, 1, settings->crop, settings->crop, settings->channels),
                   tess_tensor_2d(TESS_F32, 1, settings->crop, settings->crop, 1)},
-        .items = settings->cubes->set.images};
+        .items = settings->cubes->set.images,
+        .copies = settings->condensed != NULL};
     if (settings->condensed)
         c->source.array[0] =
             tess_tensor_2d(TESS_F32, 1, 1, tess_condensed_pixels(settings->channels), settings->channels);

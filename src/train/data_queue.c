@@ -11,6 +11,7 @@
 #include "train/data.h"
 
 enum { ALIGNMENT = 256 }; /* of each array, for copies to a device */
+enum { COPIERS = 4 };     /* most workers of a source that only copies */
 
 typedef struct slot {
     char *data;
@@ -32,7 +33,7 @@ struct tess_data_queue {
     int workers;
     int64_t n; /* samples of a micro-batch */
     int64_t
-        unit; /* of which a worker draws so many at a time: of one group, whatever the micro-batches are */
+        unit; /* of which a worker draws so many at a time: of one group, whatever the micro-batches are, or all */
     tess_block block;
     tess_stop end; /* set to end the workers */
     pthread_mutex_t mutex;
@@ -57,7 +58,7 @@ uint64_t tess_data_seed(uint64_t seed, tess_data_purpose purpose)
 static int worker_count(const tess_data_settings *s)
 {
     const int64_t wanted = s->workers > 0 ? s->workers : tess_cpu_count();
-    return (int)tess_min_i64(wanted, TESS_DATA_WORKERS);
+    return (int)tess_min_i64(wanted, s->source->copies ? COPIERS : TESS_DATA_WORKERS);
 }
 
 static size_t item_bytes(const tess_source *source, int array)
@@ -211,7 +212,10 @@ tess_status tess_data_open(const tess_data_settings *settings, tess_data_queue *
     q->settings = *settings;
     q->workers = worker_count(settings);
     q->n = settings->batch / settings->parts;
-    q->unit = common_divisor(common_divisor(q->n, tess_max_i64(settings->source->group, 1)), settings->first);
+    q->unit =
+        settings->source->copies
+            ? q->n
+            : common_divisor(common_divisor(q->n, tess_max_i64(settings->source->group, 1)), settings->first);
     tess_stop_init(&q->end, NULL, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -284,7 +288,10 @@ void tess_data_release(tess_data_queue *q, const tess_batch *batch)
     slot *of = &q->slots[batch->slot];
     of->done = 0;
     of->free = true;
-    pthread_cond_broadcast(&q->work);
+    if (q->unit == q->n) /* there is one draw more */
+        pthread_cond_signal(&q->work);
+    else
+        pthread_cond_broadcast(&q->work);
     pthread_mutex_unlock(&q->mutex);
 }
 

@@ -4,6 +4,7 @@
 
 static void check_device(tess_device *device)
 {
+    check_each_image(device);
     for (int i = 0; i < PIXELS_CASES; i++) {
         const pixels_case *k = &pixels_cases[i];
         check_moments(device, k, true, i % 2);

@@ -124,6 +124,7 @@ int main(void)
         check_score(device, k, k->c, 2e-5);
         check_score(device, k, 1 + k->c / 3, 2e-5);
     }
+    check_each_image(device);
     check_channels(device);
     check_bad(device);
     check_again(device, 100, 0);

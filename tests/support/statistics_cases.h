@@ -141,6 +141,57 @@ static inline void check_moments(tess_device *device, const pixels_case *k, bool
     train_free(&call);
 }
 
+/* A vector for each image; some have pixels already. */
+static inline void check_each(tess_device *device, const pixels_case *k, bool covariance)
+{
+    const size_t values = tess_moments_values((int)k->c, covariance);
+    train_call call = {.op = {.kind = TESS_OP_MOMENTS,
+                              .inputs = k->mask ? 2 : 1,
+                              .outputs = 1,
+                              .moments = {covariance, true}},
+                       .in = {case_operand(k)},
+                       .out = {case_vector((size_t)k->size[0] * values)}};
+    operand got[TESS_OP_OUTPUTS], want[TESS_OP_OUTPUTS];
+    if (k->mask)
+        call.in[1] = case_mask(k);
+    for (int64_t n = 0; n < k->size[0]; n++) {
+        double *start = (double *)call.out[0].f.data + (size_t)n * values;
+        tess_moments_clear(start, (int)k->c, covariance);
+        start[TESS_MOMENTS_COUNT] = n % 3 == 2 ? 100 : 0;
+        start[TESS_MOMENTS_MEAN] = n % 3 == 2 ? k->level + (double)n : 0;
+    }
+    if (train_run(device, &call, got, k->name)) {
+        case_reference(&call, want);
+        for (int64_t n = 0; n < k->size[0]; n++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s, image %d", k->name, (int)n);
+            compare_moments((double *)got[0].f.data + (size_t)n * values,
+                            (double *)want[0].f.data + (size_t)n * values, (int)k->c, covariance, 1e-12,
+                            name);
+        }
+        free(got[0].f.data), free(want[0].f.data);
+    }
+    train_free(&call);
+}
+
+/* Few and many images, of pixels that divide by the steps of kernels and that do not, with masks, gaps and missing values. */
+static inline void check_each_image(tess_device *device)
+{
+    static const pixels_case cases[] = {{"each-one", {1, 1, 9, 11}, 7, 0, 0, 3, 0, 0},
+                                        {"each-small", {5, 1, 2, 3}, 50, 0, 0, 10, 0, 0},
+                                        {"each-odd", {3, 1, 17, 13}, 31, 0, 0, 50, 1, 7},
+                                        {"each-view", {4, 2, 5, 7}, 13, 3, 1, 10, 2, 5},
+                                        {"each-dense", {7, 1, 16, 24}, 50, 0, 0, 20, 0, 0},
+                                        {"each-bad", {6, 1, 12, 12}, 100, 0, 0, 20, 0, 11},
+                                        {"each-wide", {2, 1, 9, 10}, 205, 0, 0, 10, 0, 0},
+                                        {"each-many", {300, 1, 4, 20}, 32, 0, 0, 5, 0, 33},
+                                        {"each-none", {3, 1, 3, 4}, 9, 0, 0, 1, 0, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_each(device, &cases[i], true);
+        check_each(device, &cases[i], false);
+    }
+}
+
 /* NaN must meet NaN; others within `bound` of the value itself, or of 1. */
 static inline void compare_scores(const operand *got, const operand *want, double bound, const char *name)
 {

@@ -44,8 +44,35 @@ static void test_networks(void)
         !is_quadratic("{\"nodes\": [{\"kind\": \"selector\"}, {\"kind\": \"rx\"}, {\"kind\": \"bce\"}]}", 6));
 }
 
+/* Images that follow one another in memory: runs of one height are one op, and one of another height ends a run. */
+static void test_in_place(const char *kind)
+{
+    enum { BANDS = 13, WIDTH = 11 };
+    static const int64_t heights[] = {9, 9, 9, 5, 9, 9, 4};
+    static const char json[] =
+        "{\"nodes\": [{\"kind\": \"minmax\"}, {\"kind\": \"linear\", \"channels\": 13}, {\"kind\": "
+        "\"mse\", \"target\": \"minmax\"}, {\"kind\": \"residual\", \"target\": \"minmax\"}]}";
+    pixel_arrays a;
+    float *all = calloc((size_t)54 * WIDTH * BANDS, sizeof *all), *at = all;
+    pixel_arrays_fill(&a, 7, 9, WIDTH, BANDS, TESS_F32);
+    for (int64_t i = 0; i < a.images; i++) {
+        a.image[i].height = heights[i];
+        const size_t values = (size_t)pixel_count(&a, i) * BANDS;
+        memcpy(at, a.samples[i], values * sizeof *at);
+        free(a.samples[i]);
+        a.samples[i] = at;
+        at += values;
+    }
+    a.in_place = true;
+    check_condensed(kind, json, &a, 0);
+    check_condensed(kind, json, &a, 4); /* blocks of some rows: nothing is joined */
+    free(all);
+}
+
 int main(void)
 {
+    test_in_place("cpu");
+    test_in_place("separate");
     test_networks();
     check_condensing("cpu");
     check_condensing("separate");

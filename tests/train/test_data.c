@@ -199,6 +199,51 @@ static void test_stop(void)
     tess_source_close(crops);
 }
 
+static _Atomic int copied; /* calls */
+
+static tess_status draw_numbers(tess_source *source, const tess_sample *sample, void *const arrays[],
+                                tess_error *error)
+{
+    (void)source, (void)error;
+    atomic_fetch_add(&copied, 1);
+    for (int64_t k = 0; k <= sample->more; k++)
+        ((float *)arrays[0])[k] = (float)(1000 * sample->step + sample->index + k);
+    return TESS_OK;
+}
+
+/* A source that only copies draws a micro-batch by one call, in order, whatever the workers and parts. */
+static void test_copies(void)
+{
+    static const tess_source_table table = {"numbers", no_bytes, begin_nothing, draw_numbers, close_nothing};
+    enum { MANY = 200 };
+    for (int parts = 1; parts <= 4; parts *= 2) {
+        tess_source source = {.table = &table,
+                              .arrays = 1,
+                              .array = {tess_tensor_2d(TESS_F32, 1, 1, 1, 1)},
+                              .items = 1,
+                              .copies = true};
+        const tess_data_settings settings = {.source = &source,
+                                             .device = device,
+                                             .batch = BATCH,
+                                             .first = 5,
+                                             .parts = parts,
+                                             .depth = parts + 2,
+                                             .workers = 7};
+        tess_data_queue *queue = open_queue(&settings);
+        tess_error error = {""};
+        tess_batch batch;
+        atomic_store(&copied, 0);
+        for (int b = 0; b < MANY * parts; b++) {
+            CHECK(tess_data_take(queue, &batch, &error) == TESS_OK && batch.n == BATCH / parts);
+            for (int64_t i = 0; i < batch.n; i++)
+                CHECK((int)((const float *)batch.data[0])[i] == 1000 * (b / parts) + (int)(batch.first + i));
+            tess_data_release(queue, &batch);
+        }
+        tess_data_close(queue);
+        CHECK(atomic_load(&copied) <= (MANY + 1) * parts + 2);
+    }
+}
+
 /* Every allocation fails once: no crash, no leak, and a message. */
 static void test_no_memory(void)
 {
@@ -240,6 +285,7 @@ int main(void)
     test_shares();
     test_budget();
     test_stop();
+    test_copies();
     test_no_memory();
     tess_registry_close(device);
     sweep_folder(true);

@@ -124,7 +124,11 @@ void tess_reference_statistics(const tess_op *op, const tess_op_buffers *buffers
 {
     const tess_tensor *out = &op->out[0];
     if (op->kind == TESS_OP_MOMENTS) {
-        add_moments(op, buffers, buffers->workspace);
+        const tess_op one = tess_cpu_moments_one(op);
+        for (int64_t n = 0; n < (op->moments.each ? op->in[0].n : 1); n++) {
+            const tess_op_buffers at = tess_cpu_moments_at(op, buffers, n);
+            add_moments(&one, &at, buffers->workspace);
+        }
         return;
     }
     for (int64_t p = 0; p < tess_cpu_pixels(out); p++) {

@@ -13,10 +13,12 @@ static bool is_mask(const tess_tensor *mask, const tess_tensor *pixels)
 
 static tess_status check_moments(const tess_op *op, tess_error *why)
 {
-    const int64_t values = (int64_t)tess_moments_values((int)op->in[0].c, op->moments.covariance);
-    if (!tess_cpu_is_vector(&op->out[0], TESS_F64, values))
-        return tess_kernel_refuse(why,
-                                  "the output of moments is an fp64 vector of tess_moments_values values");
+    const int64_t values = (int64_t)tess_moments_values((int)op->in[0].c, op->moments.covariance),
+                  vectors = op->moments.each ? op->in[0].n : 1;
+    if (!tess_cpu_is_vector(&op->out[0], TESS_F64, vectors * values))
+        return tess_kernel_refuse(
+            why,
+            "the output of moments is an fp64 vector of tess_moments_values values, or one for each image");
     return TESS_OK;
 }
 

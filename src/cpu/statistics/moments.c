@@ -71,7 +71,8 @@ static moments_scratch scratch_of(const moments_job *job, int thread)
 static void moments_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
 {
     const tess_cpu *cpu = tess_cpu_of(device);
-    const moments_job job = job_of(cpu, op);
+    const tess_op one = tess_cpu_moments_one(op);
+    const moments_job job = job_of(cpu, &one);
     *needs = (tess_op_needs){.workspace = ((size_t)job.chunks * job.values +
                                            (size_t)tess_pool_threads(cpu->pool) * job.thread_doubles) *
                                           sizeof(double),
@@ -197,10 +198,8 @@ static void chunk_item(void *arg, int64_t item, int thread)
     store_chunk(job, &s, count, job->partial + (size_t)item * job->values);
 }
 
-static void moments_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
-                        tess_stream *stream)
+static void run_one(tess_device *device, const tess_op *op, const tess_op_buffers *buffers)
 {
-    (void)state, (void)stream;
     const tess_cpu *cpu = tess_cpu_of(device);
     moments_job job = job_of(cpu, op);
     job.buffers = buffers;
@@ -211,6 +210,17 @@ static void moments_run(tess_device *device, const tess_op *op, void *state, con
         tess_moments_merge(job.partial, job.partial + (size_t)i * job.values, (int)op->in[0].c,
                            op->moments.covariance);
     tess_moments_merge(buffers->out[0], job.partial, (int)op->in[0].c, op->moments.covariance);
+}
+
+static void moments_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
+                        tess_stream *stream)
+{
+    const tess_op one = tess_cpu_moments_one(op);
+    (void)state, (void)stream;
+    for (int64_t n = 0; n < (op->moments.each ? op->in[0].n : 1); n++) {
+        const tess_op_buffers at = tess_cpu_moments_at(op, buffers, n);
+        run_one(device, &one, &at);
+    }
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "cpu/core/cpu.h"
+#include "tensor/moments.h"
 
 /* The conditions of the CPU for the three ops, for fast kernels and the reference. */
 tess_status tess_cpu_statistics_refuses(const tess_op *op, tess_error *why) TESS_MUST_CHECK;
@@ -23,6 +24,29 @@ static inline int64_t tess_cpu_pixel(const tess_tensor *t, int64_t at)
     const int64_t row = at / t->w, slice = row / t->h;
     return slice / t->d * t->stride_n + slice % t->d * t->stride_d + row % t->h * t->stride_h +
            at % t->w * t->stride_w;
+}
+
+/* MOMENTS of one image, of those that have a vector each; of other ops the op itself. */
+static inline tess_op tess_cpu_moments_one(const tess_op *op)
+{
+    tess_op one = *op;
+    for (int i = 0; i < op->inputs && op->moments.each; i++)
+        one.in[i].n = 1;
+    one.moments.each = false;
+    return one;
+}
+
+/* Where image n of these is. */
+static inline tess_op_buffers tess_cpu_moments_at(const tess_op *op, const tess_op_buffers *buffers,
+                                                  int64_t n)
+{
+    tess_op_buffers at = *buffers;
+    for (int i = 0; i < op->inputs; i++)
+        at.in[i] = (const char *)buffers->in[i] +
+                   (size_t)(n * op->in[i].stride_n) * tess_dtype_size(op->in[i].dtype);
+    at.out[0] =
+        (double *)buffers->out[0] + (size_t)n * tess_moments_values((int)op->in[0].c, op->moments.covariance);
+    return at;
 }
 
 /* A float, read as bits. */

@@ -42,13 +42,17 @@ static cudaError_t generic_run(const tess_op *op, const tess_op_buffers *buffers
         return tess_cuda_head(op, buffers, stream);
     if (tess_cuda_tail_fits(op))
         return tess_cuda_tail(op, buffers, stream);
+    if (tess_cuda_pixels_fits(op))
+        return tess_cuda_pixels(op, buffers, stream);
     return tess_cuda_conv(op, buffers, stream);
 }
 
 static cudaError_t generic_load(int)
 {
-    const cudaError_t result = tess_cuda_head_load();
-    return result == cudaSuccess ? tess_cuda_tail_load() : result;
+    cudaError_t result = tess_cuda_head_load();
+    if (result == cudaSuccess)
+        result = tess_cuda_tail_load();
+    return result == cudaSuccess ? tess_cuda_pixels_load() : result;
 }
 
 extern "C" const tess_cuda_launch tess_cuda_generic = {generic_refuses, generic_run, generic_load, NULL};

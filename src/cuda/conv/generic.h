@@ -17,10 +17,15 @@ cudaError_t tess_cuda_head(const tess_op *op, const tess_op_buffers *buffers, cu
 /* tail.cu: many input channels, few output channels, by matrix instructions. */
 bool tess_cuda_tail_fits(const tess_op *op);
 cudaError_t tess_cuda_tail(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
-/* Load their kernels for an fp32 image at one end. One job may alternate between these and the Hopper kernels,
+/* pixels.cu: one tap, few channels that are no multiples of 8. */
+bool tess_cuda_pixels_fits(const tess_op *op);
+cudaError_t tess_cuda_pixels(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
+/* Load the kernels of head.cu and tail.cu for an fp32 image at one end. One job may alternate between these and the Hopper kernels,
  * and loading a kernel waits until the card is idle. */
 cudaError_t tess_cuda_head_load(void);
 cudaError_t tess_cuda_tail_load(void);
+/* Loads pixels.cu's in fp32, so that no graph that is captured waits for it. */
+cudaError_t tess_cuda_pixels_load(void);
 /* pointwise.cu: max-pool, upsampling, addition, activations. */
 cudaError_t tess_cuda_pointwise(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
 

@@ -129,12 +129,16 @@ static const char *refuses(const tess_op *op, int capability)
 
 static size_t workspace(const tess_op *op)
 {
+    if (tess_cuda_pixels_grad_fits(op))
+        return tess_cuda_pixels_grad_bytes(op);
     const tess_grad_job job = job_of(op);
     return partial_bytes(&job) + (op->outputs > 1 ? tess_cuda_channel_sum_bytes(&op->in[1]) : 0);
 }
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
+    if (tess_cuda_pixels_grad_fits(op))
+        return tess_cuda_pixels_grad(op, buffers, stream);
     tess_grad_job job = job_of(op);
     job.in = buffers->in[0];
     job.dy = buffers->in[1];

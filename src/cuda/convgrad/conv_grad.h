@@ -31,6 +31,10 @@ tess_dtype tess_cuda_conv_grad_type(const tess_op *op);
 cudaError_t tess_cuda_grad_matrix(const tess_op *op, const tess_grad_job *job, cudaStream_t stream);
 /* grad_float.cu: fp32. */
 cudaError_t tess_cuda_grad_float(const tess_grad_job *job, cudaStream_t stream);
+/* pixels_grad.cu: fp32, one tap, few channels that are no multiples of 8: sums and all; bytes of workspace. */
+bool tess_cuda_pixels_grad_fits(const tess_op *op);
+size_t tess_cuda_pixels_grad_bytes(const tess_op *op);
+cudaError_t tess_cuda_pixels_grad(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

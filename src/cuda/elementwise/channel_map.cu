@@ -1,5 +1,6 @@
 /* CHANNEL_MAP and CHANNEL_MAP_GRAD. One block makes a table of a factor and a centre for each channel, in fp64. Values then
- * take one product each. The gradient sums, for each channel, g u and g over parts of the pixels, whose number the size alone
+ * take one product each. Of values without gaps and few channels, each block makes the table for itself, in shared memory, if
+ * no softmax is to be summed: one launch instead of two, and no division for each value (dense_kernel). The gradient sums, for each channel, g u and g over parts of the pixels, whose number the size alone
  * sets: a block has `across` channels side by side and THREADS / across pixels; its threads' sums are added as a tree, and
  * one block at the end adds the parts in their order and makes the gradients of the parameters. */
 #include "cuda/elementwise/channels.cuh"
@@ -8,6 +9,7 @@ namespace
 {
 
 enum { THREADS = 256, MOST_ACROSS = 32, PIXELS_EACH = 16, MOST_PARTS = 1024 };
+enum { MOST_TABLE = 1024, DENSE_BLOCKS = 8 * 132 }; /* of dense_kernel: channels; blocks */
 
 struct map_job {
     tess_tensor g, x, out; /* g: of the gradient alone */
@@ -30,6 +32,33 @@ __device__ __forceinline__ double radius_of(double p)
     return (fmax(10 * p, 0.0) + log1p(exp(-fabs(10 * p)))) / 10;
 }
 
+/* The factor and the centre of a channel; `share`: its softmax, if the map has one. */
+__device__ __forceinline__ void entry_of(const map_job &job, int i, double share, double *factor,
+                                         double *centre)
+{
+    const double p = (double)job.params[i], m = job.biased ? (double)job.params[job.channels + i] : 0;
+    *factor = 1;
+    *centre = m;
+    switch (job.map.form) {
+    case TESS_CHANNEL_SHIFT:
+        *centre = p;
+        break;
+    case TESS_CHANNEL_SCALE:
+        *factor = p;
+        break;
+    case TESS_CHANNEL_DIVIDE:
+        *factor = 1 / (p + job.map.epsilon);
+        break;
+    case TESS_CHANNEL_SOFTMAX:
+        *factor = share * job.map.softmax.count;
+        break;
+    case TESS_CHANNEL_BOUNDARY:
+        *factor = 1 / job.map.epsilon;
+        *centre = radius_of(p) * radius_of(p);
+        break;
+    }
+}
+
 __global__ void __launch_bounds__(THREADS) table_kernel(const __grid_constant__ map_job job)
 {
     const bool softmax = job.map.form == TESS_CHANNEL_SOFTMAX;
@@ -37,28 +66,47 @@ __global__ void __launch_bounds__(THREADS) table_kernel(const __grid_constant__ 
         tess_block_softmax<THREADS>(job.params, job.channels, tess_temperature(job.map.softmax, job.control),
                                     job.factor);
     for (int i = (int)threadIdx.x; i < job.channels; i += THREADS) {
-        const double p = (double)job.params[i], m = job.biased ? (double)job.params[job.channels + i] : 0;
-        double factor = 1, centre = m;
-        switch (job.map.form) {
-        case TESS_CHANNEL_SHIFT:
-            centre = p;
-            break;
-        case TESS_CHANNEL_SCALE:
-            factor = p;
-            break;
-        case TESS_CHANNEL_DIVIDE:
-            factor = 1 / (p + job.map.epsilon);
-            break;
-        case TESS_CHANNEL_SOFTMAX:
-            factor = job.factor[i] * job.map.softmax.count;
-            break;
-        case TESS_CHANNEL_BOUNDARY:
-            factor = 1 / job.map.epsilon;
-            centre = radius_of(p) * radius_of(p);
-            break;
-        }
+        double factor, centre;
+        entry_of(job, i, softmax ? job.factor[i] : 0, &factor, &centre);
         job.factor[i] = factor;
         job.centre[i] = centre;
+    }
+}
+
+__device__ __forceinline__ float mapped(const map_job &job, float x, float factor, float centre)
+{
+    const float y = factor * (x - centre);
+    return job.boundary ? centre + (x <= centre ? 0 : y) : y;
+}
+
+/* N neighbouring values at a time, whose number is a multiple of N and below 2^31. */
+template <typename X, typename Y, int N>
+__global__ void __launch_bounds__(THREADS) dense_kernel(const __grid_constant__ map_job job)
+{
+    __shared__ float factors[MOST_TABLE], centres[MOST_TABLE];
+    for (int i = (int)threadIdx.x; i < job.channels; i += THREADS) {
+        double factor, centre;
+        entry_of(job, i, 0, &factor, &centre);
+        factors[i] = (float)factor;
+        centres[i] = job.slope ? 0 : (float)centre;
+    }
+    __syncthreads();
+    const int64_t values = job.all * job.channels, step = (int64_t)gridDim.x * THREADS * N,
+                  first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N;
+    const int more = (int)((unsigned)step % (unsigned)job.channels);
+    int channel = (int)((unsigned)first % (unsigned)job.channels);
+    for (int64_t i = first; i < values; i += step) {
+        float v[N];
+        tess_load<N>((const X *)job.from_x + i, v);
+        int c = channel;
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            v[k] = mapped(job, v[k], factors[c], centres[c]);
+            c = c + 1 < job.channels ? c + 1 : 0;
+        }
+        tess_store<N>((Y *)job.to + i, v);
+        channel += more;
+        channel -= channel < job.channels ? 0 : job.channels;
     }
 }
 
@@ -76,10 +124,8 @@ __global__ void __launch_bounds__(THREADS) map_kernel(const __grid_constant__ ma
         const int c = (int)(i - pixel * job.channels);
         const float x = tess_value_at(job.x.dtype, job.from_x, place(job, job.x, job.flat_x, pixel) + c),
                     factor = (float)job.factor[c], centre = job.slope ? 0 : (float)job.centre[c];
-        float y = factor * (x - centre);
-        if (job.boundary)
-            y = centre + (x <= centre ? 0 : y);
-        tess_put_at(job.out.dtype, job.to, place(job, job.out, job.flat_out, pixel) + c, y);
+        tess_put_at(job.out.dtype, job.to, place(job, job.out, job.flat_out, pixel) + c,
+                    mapped(job, x, factor, centre));
     }
 }
 
@@ -208,6 +254,47 @@ const char *refuses(const tess_op *op, int)
     return tess_values(x) < 1 || x->c > 1 << 20 ? "it has no values, or too many channels" : NULL;
 }
 
+/* True if dense_kernel takes the values. */
+bool is_dense(const map_job &job)
+{
+    return job.map.form != TESS_CHANNEL_SOFTMAX && job.channels <= MOST_TABLE && tess_dense(&job.x) &&
+           tess_dense(&job.out) && job.all * job.channels <= INT32_MAX;
+}
+
+template <typename X, typename Y> void launch_dense(const map_job &job, cudaStream_t stream)
+{
+    const int64_t values = job.all * job.channels;
+    const bool fours = values % 4 == 0 && (uintptr_t)job.from_x % (4 * sizeof(X)) == 0 &&
+                       (uintptr_t)job.to % (4 * sizeof(Y)) == 0;
+    const int64_t block = (fours ? 4 : 1) * THREADS, blocks = (values + block - 1) / block;
+    const unsigned grid = (unsigned)(blocks < DENSE_BLOCKS ? blocks : (int64_t)DENSE_BLOCKS);
+    if (fours)
+        dense_kernel<X, Y, 4><<<grid, THREADS, 0, stream>>>(job);
+    else
+        dense_kernel<X, Y, 1><<<grid, THREADS, 0, stream>>>(job);
+}
+
+template <typename X> void launch_dense_to(const map_job &job, cudaStream_t stream)
+{
+    if (job.out.dtype == TESS_F16)
+        launch_dense<X, __half>(job, stream);
+    else if (job.out.dtype == TESS_BF16)
+        launch_dense<X, __nv_bfloat16>(job, stream);
+    else
+        launch_dense<X, float>(job, stream);
+}
+
+cudaError_t run_dense(const map_job &job, cudaStream_t stream)
+{
+    if (job.x.dtype == TESS_F16)
+        launch_dense_to<__half>(job, stream);
+    else if (job.x.dtype == TESS_BF16)
+        launch_dense_to<__nv_bfloat16>(job, stream);
+    else
+        launch_dense_to<float>(job, stream);
+    return cudaGetLastError();
+}
+
 cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
 {
     const bool grad = is_grad(op);
@@ -243,6 +330,8 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
         job.flat_x = job.flat_g;
         job.from_x = job.from_g;
     }
+    if ((!grad || job.slope) && is_dense(job))
+        return run_dense(job, stream);
     table_kernel<<<1, THREADS, 0, stream>>>(job);
     if (!grad || job.slope) {
         const int64_t blocks = (job.all * job.channels + THREADS - 1) / THREADS;

@@ -264,8 +264,11 @@ cudaError_t run_dot(const tess_op *op, const tess_op_buffers *b, cudaStream_t st
     job.parts = (double *)(((uintptr_t)b->workspace + sizeof(double) - 1) / sizeof(double) * sizeof(double));
     job.dense = is_dense(&op->in[0]) && is_dense(&op->in[1]);
     const int64_t parts = dot_parts(&op->in[0]);
+    if (parts == 1)
+        job.parts = (double *)b->out[0];
     dot_kernel<<<(unsigned)parts, THREADS, 0, stream>>>(job);
-    dot_end_kernel<<<1, THREADS, 0, stream>>>(job.parts, parts, (double *)b->out[0]);
+    if (parts > 1)
+        dot_end_kernel<<<1, THREADS, 0, stream>>>(job.parts, parts, (double *)b->out[0]);
     return cudaGetLastError();
 }
 

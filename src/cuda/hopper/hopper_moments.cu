@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(DENSE_THREADS, 1) dense_kernel(const __grid_co
         float *ring = (float *)(stages + TEAMS * shape::SLOTS * shape::VALUES) +
                       who * shape::RING * shape::PIXELS * job.plan.channels;
         if (number < job.plan.ranges) {
-            converter<BLOCKS> from(job, who % TESS_READERS);
+            converter<BLOCKS> from(job, number, who % TESS_READERS);
             from.run(mine, s, range_of(job.plan, number), who % CONVERTERS / TESS_READERS, ring,
                      shared_address(barriers[who]));
             tess_moments_widen(from.least, from.largest);
@@ -95,7 +95,7 @@ bool tess_moments_takes_dense(const tess_moments_job &job)
 {
     return job.plan.tiles == 1 && job.plan.blocks >= FEWEST && job.plan.blocks <= MOST && job.flat &&
            (job.in.stride_w == job.plan.channels || job.plan.pixels == 1) && (uintptr_t)job.from % 16 == 0 &&
-           on_hopper();
+           (job.plan.images == 1 || job.plan.each * job.plan.channels % 4 == 0) && on_hopper();
 }
 
 cudaError_t tess_moments_dense(const tess_moments_job &job, cudaStream_t stream)

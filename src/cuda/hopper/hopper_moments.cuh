@@ -37,17 +37,18 @@ template <int BLOCKS> struct converter : ring_shape<BLOCKS> {
     float least = cuda::std::numeric_limits<float>::infinity(),
           largest = -cuda::std::numeric_limits<float>::infinity();
 
-    __device__ __forceinline__ converter(const tess_moments_job &j, int h)
+    __device__ __forceinline__ converter(const tess_moments_job &j, unsigned number, int h)
         : job(j), half(h), lane((int)threadIdx.x % 32), channels(j.plan.channels),
           group(shape::TOGETHER > 1 ? lane / shape::LANES : 0)
     {
         const int channel = 32 * shape::COLUMNS + lane % shape::LANES, known = channels - 1;
+        const float *shift = tess_moments_shift(job, number);
 #pragma unroll
         for (int i = 0; i < shape::COLUMNS; i++)
-            offset[i] = -(double)job.shift[lane + 32 * i];
+            offset[i] = -(double)shift[lane + 32 * i];
         last_at = group * channels + (channel < known ? channel : known);
         last_scale = channel <= known;
-        last_offset = channel <= known ? -(double)job.shift[channel] : channel == channels;
+        last_offset = channel <= known ? -(double)shift[channel] : channel == channels;
     }
 
     static __device__ __forceinline__ bool finite(float x)

@@ -1,7 +1,8 @@
 /* moments.cuh: what the files of statistics share: the plan of tiles, ranges and workspace, and where a sum lies.
  *
  * The channels and one more, the constant 1, whose products are the sums and the count, are divided into blocks of 8, and
- * these into `tiles` tiles of `blocks` blocks. The pixels are divided into ranges. For each range, the sums of products
+ * these into `tiles` tiles of `blocks` blocks. The pixels are divided into ranges, each image that has moments of its own into as
+ * many; all others together count as one image. For each range, the sums of products
  * of blocks i <= j, 8 x 8 values, channels of i by rows, follow one another: all j of the first i, then of the next. */
 #ifndef TESS_CUDA_MOMENTS_CUH
 #define TESS_CUDA_MOMENTS_CUH
@@ -17,10 +18,10 @@ enum {
 
 struct tess_moments_plan {
     int channels;
-    int tiles, blocks; /* blocks: of a tile; even if there are several tiles */
-    int64_t pixels;
-    unsigned ranges;
-    int64_t values; /* sums of one range */
+    int tiles, blocks;            /* blocks: of a tile; even if there are several tiles */
+    int64_t pixels, each;         /* of all images, and of one */
+    unsigned images, per, ranges; /* per: ranges of an image; ranges: of all */
+    int64_t values;               /* sums of one range */
 };
 
 struct tess_moments_job {
@@ -30,12 +31,20 @@ struct tess_moments_job {
     const float *from;
     const void *mask_from; /* NULL: none */
     const uint8_t *counts; /* for each pixel: it counts; NULL: all that are finite do */
-    const float *shift;    /* a value near the mean, for each channel */
+    const float *shift;    /* a value near the mean, for each image and channel */
     double *partial;       /* the sums of each range */
-    double *sums;          /* of all ranges */
+    double *sums;          /* of all ranges of an image */
     float *extremes;       /* least and largest: TESS_EXTREMES for each range and tile */
     double *out;
+    int64_t out_values; /* from one image to the next */
 };
+
+/* The shifts of the image to which a range belongs. */
+static __device__ __forceinline__ const float *tess_moments_shift(const tess_moments_job &job,
+                                                                  unsigned number)
+{
+    return job.shift + (int64_t)(number / job.plan.per) * job.plan.channels;
+}
 
 /* The offset of a pixel, counted over all images. */
 static __device__ __forceinline__ int64_t tess_moments_place(const tess_tensor &t, bool flat, int64_t pixel)

@@ -39,7 +39,7 @@ __device__ __forceinline__ void read_half(const tess_moments_job &job, double *s
     using shape = stage_shape<BLOCKS>;
     const range r = range_of(job.plan, number);
     const int half = (int)threadIdx.x / 32 % TESS_READERS;
-    reader<BLOCKS> from(job, (int)blockIdx.y, half);
+    reader<BLOCKS> from(job, number, (int)blockIdx.y, half);
     from.run(stages, shape::VALUES, s, r.first, r.end);
     tess_moments_widen(from.least, from.largest);
     float *to = job.extremes + ((int64_t)number * job.plan.tiles + blockIdx.y) * TESS_EXTREMES * 2;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(16 * BLOCKS + 64 * TESS_READERS, 1)
         return sum_whole<BLOCKS>(job, stages, s, i, j);
     const range r = range_of(job.plan, blockIdx.x);
     const int right = warp / TESS_READERS;
-    reader<BLOCKS> from(job, right ? j : i, warp % TESS_READERS);
+    reader<BLOCKS> from(job, blockIdx.x, right ? j : i, warp % TESS_READERS);
     from.run(stages + right * shape::VALUES, 2 * shape::VALUES, s, r.first, r.end);
 }
 

@@ -39,16 +39,17 @@ template <int BLOCKS> struct reader : stage_shape<BLOCKS> {
     float least = cuda::std::numeric_limits<float>::infinity(),
           largest = -cuda::std::numeric_limits<float>::infinity();
 
-    __device__ __forceinline__ reader(const tess_moments_job &j, int tile, int h)
+    __device__ __forceinline__ reader(const tess_moments_job &j, unsigned number, int tile, int h)
         : job(j), half(h), lane((int)threadIdx.x % 32)
     {
         const int last = job.plan.channels - 1;
+        const float *shift = tess_moments_shift(job, number);
 #pragma unroll
         for (int i = 0; i < shape::COUNT; i++) {
             const int channel = tile * shape::WIDTH + lane % shape::LANES + shape::LANES * i;
             at[i] = channel < last ? channel : last;
             scale[i] = channel <= last;
-            offset[i] = channel <= last ? -(double)job.shift[channel] : channel == last + 1;
+            offset[i] = channel <= last ? -(double)shift[channel] : channel == last + 1;
         }
     }
 

@@ -17,12 +17,13 @@ struct range {
     int64_t first, end;
 };
 
-/* Ranges begin at multiples of TESS_STEP pixels, so that dense ones begin at multiples of 16 bytes. */
+/* Ranges begin at multiples of TESS_STEP pixels of their image, so that dense ones begin at multiples of 16 bytes. */
 __device__ __forceinline__ range range_of(const tess_moments_plan &plan, unsigned number)
 {
-    const int64_t steps = (plan.pixels + TESS_STEP - 1) / TESS_STEP,
-                  end = (number + (int64_t)1) * steps / plan.ranges * TESS_STEP;
-    return {number * steps / plan.ranges * TESS_STEP, end < plan.pixels ? end : plan.pixels};
+    const unsigned image = number / plan.per, own = number - image * plan.per;
+    const int64_t steps = (plan.each + TESS_STEP - 1) / TESS_STEP, start = image * plan.each,
+                  end = (own + (int64_t)1) * steps / plan.per * TESS_STEP;
+    return {start + own * steps / plan.per * TESS_STEP, start + (end < plan.each ? end : plan.each)};
 }
 
 /* A slot is full, or empty. `first`: the number of the team's first barrier. */

@@ -34,11 +34,13 @@ static tess_status source_draw(tess_source *source, const tess_sample *sample,
 {
     const tess_stats_source *m = (const tess_stats_source *)source;
     const tess_stats_load *l = &m->data->load;
-    const int64_t number = (sample->step * l->batch + sample->index) % l->samples % m->distinct;
     size_t bytes = 0;
     if (!tess_tensor_bytes(&source->array[0], &bytes))
         return tess_fail(error, TESS_OVER_LIMIT, "a sample is too large");
-    memcpy(arrays[0], (const char *)m->base + (size_t)number * bytes, bytes);
+    for (int64_t k = 0; k <= sample->more; k++) {
+        const int64_t number = (sample->step * l->batch + sample->index + k) % l->samples % m->distinct;
+        memcpy((char *)arrays[0] + (size_t)k * bytes, (const char *)m->base + (size_t)number * bytes, bytes);
+    }
     return TESS_OK;
 }
 
@@ -70,7 +72,8 @@ tess_status tess_stats_open_queue(tess_stats_epochs *e, tess_error *error)
                                                .arrays = 1,
                                                .role = {TESS_DATA_INPUT},
                                                .array = {tess_stats_sample(e)},
-                                               .items = l->samples},
+                                               .items = l->samples,
+                                               .copies = condensed},
                                     .data = e->data,
                                     .base = condensed ? e->condensed.data : e->data->block.data,
                                     .distinct = condensed ? l->samples : e->data->distinct};

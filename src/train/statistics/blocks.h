@@ -14,7 +14,7 @@
 #include "base/stop.h"
 #include "train/statistics/pixels.h"
 
-enum { TESS_PIXEL_SLOTS = 4, TESS_PIXEL_READERS = 12 };
+enum { TESS_PIXEL_SLOTS = 8, TESS_PIXEL_READERS = 12, TESS_PIXEL_ALIKE = 1024 };
 
 /* Rows of an image. */
 typedef struct tess_pixel_rows {
@@ -31,11 +31,14 @@ typedef struct tess_pixel_walk {
     /* Ranks take the blocks in turn: the walk of rank `part` of `parts` has every parts-th block. Which rank has the first
      * one depends on the first image, so that small images are not all of the same rank. 0 parts: all blocks. */
     int part, parts;
+    /* Only sums over pixels are wanted: whole images of a set in place that follow one another in memory, of one width, come
+     * as one block, which has the number of the first. alike: only those of its height, and at most TESS_PIXEL_ALIKE. */
+    bool joins, alike;
 } tess_pixel_walk;
 
 typedef struct tess_pixel_block {
-    int64_t image;
-    tess_pixel_rows rows, read; /* of the block; with the halo */
+    int64_t image, joined;      /* joined: images behind it that belong to the block */
+    tess_pixel_rows rows, read; /* of the block's first image; with the halo */
 } tess_pixel_block;
 
 /* Where a walk is. */

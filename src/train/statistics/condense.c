@@ -7,7 +7,7 @@
 #include "model/spectral/network.h"
 #include "tensor/moments.h"
 
-enum { MOST_BYTES = 32 << 20, ALIGNED = 32 }; /* of moments at a time; values */
+enum { MOST_BYTES = 32 << 20 }; /* of moments at a time */
 
 typedef struct condensing {
     const tess_pixel_stage_settings *settings;
@@ -22,7 +22,7 @@ typedef struct condensing {
 /* From the moments of one image to those of the next. */
 static size_t values_of(int channels)
 {
-    return tess_align_size(tess_moments_values(channels, true), ALIGNED);
+    return tess_moments_values(channels, true);
 }
 
 /* Images whose moments are gathered together. */
@@ -37,15 +37,23 @@ static size_t moments_bytes(int channels, int64_t images)
     return (size_t)images * values_of(channels) * sizeof(double);
 }
 
+static tess_pixel_stage_settings stage_settings(const tess_pixel_stage_settings *settings)
+{
+    tess_pixel_stage_settings stage = *settings;
+    stage.sums = true;
+    return stage;
+}
+
 tess_status tess_condense_plan(const tess_pixel_stage_settings *settings, const tess_spectral_plan *plan,
                                const tess_pixel_set *set, tess_mem_bytes *bytes, tess_error *error)
 {
     tess_pixel_stage_sizes sizes;
     const int channels = tess_spectral_gives(plan, tess_spectral_network_at(plan));
     const size_t moments = moments_bytes(channels, together_of(channels, set->images));
-    TESS_TRY(tess_pixel_stage_plan(settings, plan, set, &sizes, error));
+    const tess_pixel_stage_settings stage = stage_settings(settings);
+    TESS_TRY(tess_pixel_stage_plan(&stage, plan, set, &sizes, error));
     *bytes = (tess_mem_bytes){{0}};
-    tess_pixel_stage_bytes(settings, &sizes, bytes);
+    tess_pixel_stage_bytes(&stage, &sizes, bytes);
     bytes->by[TESS_MEM_HOST] += tess_block_granted(moments);
     bytes->by[TESS_MEM_IO] += settings->device->memory->granted(settings->device, moments);
     return TESS_OK;
@@ -97,21 +105,23 @@ static tess_status gather(condensing *c, const tess_pixel_set *set, int64_t firs
                           tess_error *error)
 {
     tess_device *device = c->settings->device;
-    const tess_pixel_walk walk = {.set = set, .image = first, .end = first + count};
+    const tess_pixel_walk walk = {
+        .set = set, .image = first, .end = first + count, .joins = true, .alike = true};
     const tess_pixel_block *block;
     double *host = c->host.data, *there = c->device.data;
     for (int64_t i = 0; i < count; i++)
         tess_moments_clear(host + (size_t)i * values_of(c->channels), c->channels, true);
     device->memory->copy(device, there, host, moments_bytes(c->channels, count), NULL);
-    TESS_TRY(device->streams->sync(device, NULL, error));
     TESS_TRY(tess_pixel_stage_begin(&c->stage, &walk, error));
     for (;;) {
         TESS_TRY(tess_pixel_stage_next(&c->stage, &block, error));
         if (!block)
             break;
-        TESS_TRY(tess_pixel_stage_moments(
-            &c->stage, tess_pixel_stage_behind(&c->stage, c->path), 0, c->stage.pixels, c->channels, true,
-            there + (size_t)(block->image - first) * values_of(c->channels), error));
+        double *to = there + (size_t)(block->image - first) * values_of(c->channels);
+        TESS_TRY(block->joined
+                     ? tess_pixel_stage_moments_each(&c->stage, to, error)
+                     : tess_pixel_stage_moments(&c->stage, tess_pixel_stage_behind(&c->stage, c->path), 0,
+                                                c->stage.pixels, c->channels, true, to, error));
         tess_stop_add(c->settings->stop, c->stage.pixels);
     }
     device->memory->copy(device, host, there, moments_bytes(c->channels, count), NULL);
@@ -128,7 +138,8 @@ static tess_status condense_all(condensing *c, const tess_pixel_set *set, float 
 {
     tess_device *device = c->settings->device;
     const size_t bytes = moments_bytes(c->channels, c->together);
-    TESS_TRY(tess_pixel_stage_create(c->settings, c->path->state->plan, set, &c->stage, error));
+    const tess_pixel_stage_settings stage = stage_settings(c->settings);
+    TESS_TRY(tess_pixel_stage_create(&stage, c->path->state->plan, set, &c->stage, error));
     TESS_TRY(device->memory->host_alloc(device, &c->host, bytes, error));
     TESS_TRY(device->memory->alloc(device, &c->device, TESS_MEM_IO, bytes, error));
     for (int64_t first = 0; first < set->images; first += c->together) {

@@ -8,6 +8,7 @@
 #include "train/statistics/stage_impl.h"
 
 enum { VALUES = 32 << 20, LEAST_LOCAL_ROWS = 32, KEEP_ALIGNED = 64, HOST_READERS = 4 };
+enum { SMALL_SLOT = 8 << 20, FEW_SLOTS = 4, HOST_SLOTS = 2 };
 
 /* True if a tap or the score reads pixels behind a cut, or something that only the host gathers. */
 static bool needs_host(const tess_spectral_plan *plan)
@@ -64,6 +65,13 @@ int64_t tess_pixel_block_rows(const tess_pixel_stage_settings *settings, const t
 int64_t tess_pixel_stage_rows(const tess_pixel_stage *stage, const tess_pixel_image *image)
 {
     return tess_min_i64(rows_for(&stage->settings, stage->plan, image, stage->sizes.in_place), image->height);
+}
+
+/* Small blocks take as long to hand over as to copy: more of them are on their way. */
+static int slots_for(const tess_pixel_stage_sizes *sizes, bool separate, int64_t blocks)
+{
+    const int most = !separate ? HOST_SLOTS : sizes->samples <= SMALL_SLOT ? TESS_PIXEL_SLOTS : FEW_SLOTS;
+    return (int)tess_min_i64(blocks, most);
 }
 
 static tess_status workspace_for(const tess_pixel_stage_settings *settings, const tess_op *op,
@@ -165,21 +173,25 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
         if (i == 0 || set->image[i].width != set->image[i - 1].width ||
             set->image[i].dtype != set->image[i - 1].dtype)
             TESS_TRY(ask(settings, plan, &set->image[i], sizes, error));
+    if (sizes->in_place)
+        TESS_TRY(tess_pixel_ask_joined(settings, plan, set, &sizes->workspace, error));
     const size_t n = (size_t)sizes->pixels, bands = (size_t)plan->bands, widest = (size_t)sizes->widest;
     blocks = sizes->in_place ? 0 : blocks;
-    sizes->slots = (int)tess_min_i64(blocks, separate ? TESS_PIXEL_SLOTS : 2);
     sizes->uploads = separate ? (int)tess_min_i64(blocks, TESS_PIXEL_UPLOADS) : 0;
     sizes->keep_at = tess_align_size(n * bands * sample, KEEP_ALIGNED);
     sizes->samples = sizes->keep_at + (nodata ? n : 0);
+    sizes->slots = slots_for(sizes, separate, blocks);
     sizes->values = sizes->on_host ? n * bands * sizeof(float) : 0;
     sizes->behind = sizes->on_host ? n * widest * sizeof(float) : 0;
-    sizes->trimmed = plan->trim_tap >= 0 ? n : 0;
-    sizes->scores = n * sizeof(float);
+    sizes->trimmed = plan->trim_tap >= 0 && !settings->sums ? n : 0;
+    sizes->scores = settings->sums ? 0 : n * sizeof(float);
     sizes->d_samples = separate ? sizes->samples : 0;
     sizes->d_values = imported ? n * bands * sizeof(float) : 0;
     sizes->d_behind = separate ? sizes->behind : 0;
     sizes->d_trimmed = separate ? sizes->trimmed : 0;
     sizes->d_scores = separate ? sizes->scores : 0;
+    if (settings->sums)
+        return TESS_OK;
     if (tess_spectral_by_network(plan))
         return plan_network(settings, plan, sizes, error);
     sizes->d_centre = widest * sizeof(float);
@@ -264,7 +276,7 @@ static tess_status make_all(tess_pixel_stage *stage, const tess_pixel_set *set, 
 {
     piece pieces[PIECES];
     TESS_TRY(tess_pixel_stage_plan(&stage->settings, stage->plan, set, &stage->sizes, error));
-    if (tess_spectral_by_network(stage->plan))
+    if (tess_spectral_by_network(stage->plan) && !stage->settings.sums)
         TESS_TRY(tess_pixel_network_create(stage->settings.device, stage->plan, stage->sizes.pixels,
                                            &stage->network, error));
     list_pieces(&stage->sizes, stage, pieces);

@@ -22,6 +22,7 @@ typedef struct tess_pixel_stage_settings {
     tess_pool *pool;     /* for paths; NULL: one thread */
     tess_stop *stop;     /* NULL: none */
     int64_t block_rows;  /* 0: as many as have about 32 MiB of values */
+    bool sums;           /* only moments are wanted: nothing that scores is made */
     tess_dist *dist;     /* the ranks that share the blocks (statistics.h); NULL: alone */
 } tess_pixel_stage_settings;
 
@@ -30,8 +31,8 @@ typedef struct tess_pixel_stage_sizes {
     int64_t rows, halo; /* of a block of the widest image; rows that local RX reads above and below */
     int64_t pixels;     /* most pixels of a block, halo included */
     int widest;
-    bool on_host;       /* fp32 values are needed on the host */
-    bool in_place;      /* the set's `at` is used; a block is then an image */
+    bool on_host;  /* fp32 values are needed on the host */
+    bool in_place; /* the set's `at` is used; a block is then an image, or several that follow one another */
     int slots, uploads; /* blocks that are in memory at a time, on the host and on the device */
     size_t keep_at;     /* where a slot has its marks of pixels with a value, behind the samples */
     size_t samples, values, behind, trimmed, scores; /* host; samples: of a slot */
@@ -104,6 +105,9 @@ const float *tess_pixel_stage_behind(tess_pixel_stage *stage, const tess_path *p
 tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, int64_t first, int64_t pixels,
                                      int channels, bool covariance, double *moments,
                                      tess_error *error) TESS_MUST_CHECK;
+/* The same, with covariance, for each image of a loaded block of images alike, in place, whose vectors follow one another. */
+tess_status tess_pixel_stage_moments_each(tess_pixel_stage *stage, double *moments,
+                                          tess_error *error) TESS_MUST_CHECK;
 /* The same for all loaded pixels whose score, as of the last call of tess_pixel_stage_score for all of them, is at most `limit`. */
 tess_status tess_pixel_stage_trimmed(tess_pixel_stage *stage, const float *at, int channels, double limit,
                                      double *moments, tess_error *error) TESS_MUST_CHECK;

@@ -2,7 +2,8 @@
  *
  * On a device with separate memory, a block's samples are copied on the stream `upload`, as soon as what was computed of
  * the block before the last one is done, whose place they take. The slot of the host is released when the copy behind it has
- * been queued, so that the link always has the next copy. */
+ * been queued, so that the link always has the next copy; of many slots when half of them are behind it, so that nobody sleeps
+ * until a short copy is done. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -53,6 +54,8 @@ static void next_in_place(tess_pixel_stage *stage, const tess_pixel_block **bloc
         return;
     const tess_pixel_block *b = *block = &stage->block;
     stage->width = stage->set->image[b->image].width, stage->loaded_rows = b->read.rows;
+    if (stage->walk.joins)
+        tess_pixel_stage_join(stage);
     stage->pixels = stage->width * stage->loaded_rows;
     stage->masked = false;
     stage->at = stage->set->at(stage->set->user, b->image, b->read.first);
@@ -70,7 +73,13 @@ static tess_status release_slot(tess_pixel_stage *stage, int64_t index, tess_err
     return TESS_OK;
 }
 
-/* Sends the samples of a slot, and releases the slot before it. */
+/* Copies that are queued behind that of a slot before it is released. */
+static int64_t behind_of(int64_t slots)
+{
+    return slots > 4 ? slots / 2 : 1;
+}
+
+/* Sends the samples of a slot, and releases one before it. */
 static tess_status send_slot(tess_pixel_stage *stage, const tess_pixel_slot *slot, size_t bytes,
                              tess_error *error)
 {
@@ -86,7 +95,9 @@ static tess_status send_slot(tess_pixel_stage *stage, const tess_pixel_slot *slo
     stage->d_keep = (const uint8_t *)to + stage->sizes.keep_at;
     device->streams->record(device, stage->uploaded[index], stage->upload);
     device->streams->wait(device, stage->uploaded[index], NULL);
-    return stage->loaded > 0 && slots > 1 ? release_slot(stage, (index + slots - 1) % slots, error) : TESS_OK;
+    const int64_t behind = behind_of(slots);
+    return stage->loaded >= behind && slots > 1 ? release_slot(stage, (index + slots - behind) % slots, error)
+                                                : TESS_OK;
 }
 
 /* The values on the host, NaN where a pixel has none. */

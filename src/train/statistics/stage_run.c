@@ -31,6 +31,15 @@ tess_op tess_pixel_moments_op(int64_t pixels, int channels, bool covariance, boo
     return op;
 }
 
+tess_op tess_pixel_moments_each_op(int64_t images, int64_t pixels, int channels)
+{
+    tess_op op = tess_pixel_moments_op(pixels, channels, true, false);
+    op.in[0] = tess_tensor_2d(TESS_F32, images, 1, pixels, channels);
+    op.out[0] = tess_tensor_2d(TESS_F64, 1, 1, images, (int64_t)tess_moments_values(channels, true));
+    op.moments.each = true;
+    return op;
+}
+
 tess_op tess_pixel_score_op(int64_t pixels, int channels, int rank)
 {
     tess_op op = plain_op(TESS_OP_SCORE);
@@ -122,6 +131,13 @@ tess_status tess_pixel_stage_moments(tess_pixel_stage *stage, const float *at, i
     if (stage->masked)
         buffers.in[1] = stage->d_keep + first;
     return tess_pixel_stage_run(stage, &op, buffers, error);
+}
+
+tess_status tess_pixel_stage_moments_each(tess_pixel_stage *stage, double *moments, tess_error *error)
+{
+    const int64_t images = stage->block.joined + 1;
+    const tess_op op = tess_pixel_moments_each_op(images, stage->pixels / images, stage->set->bands);
+    return tess_pixel_stage_run(stage, &op, (tess_op_buffers){.in = {stage->at}, .out = {moments}}, error);
 }
 
 void tess_pixel_stage_factor(tess_pixel_stage *stage, const float *centre, const float *factor, int channels,

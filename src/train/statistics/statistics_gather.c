@@ -169,9 +169,12 @@ static tess_status gather_rounds(tess_statistics *s, const pass *p, tess_error *
 tess_status tess_statistics_gather(tess_statistics *s, const tess_pixel_set *set, int64_t image, int64_t end,
                                    const pass *p, tess_error *error)
 {
-    const tess_pixel_walk walk = tess_statistics_walk(s, set, image, end);
+    tess_pixel_walk walk = tess_statistics_walk(s, set, image, end);
     if (!p->count)
         return TESS_OK;
+    walk.joins = !s->dist;             /* one rank must give the bits of several */
+    for (int i = 0; i < p->count; i++) /* scores have room for a block */
+        walk.joins = walk.joins && !(s->plan->tap[p->tap[i]].needs & TESS_NEED_TRIMMED);
     TESS_TRY(tess_statistics_agree(s, tess_pixel_stage_begin(&s->stage, &walk, error), error));
     if (tess_statistics_ranks(s) > 1)
         return gather_rounds(s, p, error);
