@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dist/mpi_keep.h"
 #include "dist/ops.h"
 
 enum { PIECE = 1 << 28, BLOCK = 1 << 20, REQUESTS = 4 }; /* elements; bytes; requests of a transfer */
@@ -38,6 +39,7 @@ static tess_status open_mpi(int *rank, int *size, char *described, size_t bytes,
     if (there)
         return tess_fail(error, TESS_UNSUPPORTED, "MPI is in use by the calling program already");
     TESS_TRY(check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &there), "MPI_Init_thread", error));
+    tess_mpi_keep_components();
     TESS_TRY(check(MPI_Comm_dup(MPI_COMM_WORLD, &ranks), "MPI_Comm_dup", error));
     TESS_TRY(check(MPI_Comm_set_errhandler(ranks, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", error));
     TESS_TRY(
