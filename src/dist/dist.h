@@ -120,6 +120,10 @@ int64_t tess_dist_next(tess_dist *dist, uint32_t counter);
 /* Not collective: from now on all ranks get INT64_MAX, so that they stop early. */
 void tess_dist_drain(tess_dist *dist, uint32_t counter);
 
+/* Not collective, and does not return if there are other ranks: this one cannot go on, and the others wait for it where nothing tells
+ * them. Ends the job as the loss of a rank does. */
+void tess_dist_lose(tess_dist *dist, const char *why);
+
 /* Progress: every rank reports its own units of work, and rank 0 can ask for the sum over the others, which is about a
  * second old. Any thread may call them. */
 void tess_dist_report(tess_dist *dist, int64_t done);

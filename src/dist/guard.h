@@ -12,4 +12,7 @@ typedef struct tess_guard tess_guard;
 tess_guard *tess_guard_begin(double seconds, void (*late)(void *user), void *user);
 void tess_guard_end(tess_guard *guard); /* accepts NULL */
 
+/* Seconds of silence after which a rank is lost; the environment can change them, for tests and for hosts that are often stopped. */
+double tess_guard_silence(void);
+
 #endif

@@ -12,9 +12,9 @@
 #include "dist/ops.h"
 #include "dist/watch.h"
 
-static const double SILENCE = 15, CONNECT = 20; /* seconds */
-enum { ALONE = 4 };                             /* seconds */
-static const double TOGETHER = 7;               /* seconds more than the silence, for all ranks to start */
+static const double CONNECT = 20; /* seconds */
+enum { ALONE = 4 };               /* seconds */
+static const double TOGETHER = 7; /* seconds more than the silence, for all ranks to start */
 
 /* Ends this process. The rank that reports a loss ends the whole job; the others leave it time to print. */
 static void end_job(void *user, const char *text)
@@ -28,15 +28,6 @@ static void end_job(void *user, const char *text)
     _exit(1);
 }
 
-/* Seconds of silence after which a rank is lost; the environment can change them, for tests and for hosts that are
- * often stopped. */
-static double silence(void)
-{
-    const char *text = getenv("TESSERA_RANK_SECONDS");
-    const double seconds = text ? strtod(text, NULL) : 0;
-    return seconds >= 1 && seconds <= 86400 ? seconds : SILENCE;
-}
-
 /* The ranks report in turn, because rank 0 may be the one that hangs; the first ends the job. */
 static void end_start(void *user)
 {
@@ -45,7 +36,7 @@ static void end_start(void *user)
     snprintf(
         text, sizeof text,
         "the %d ranks have not come together within %.0f seconds: one of them hangs, or cannot reach rank 0",
-        dist->size, TOGETHER + silence());
+        dist->size, TOGETHER + tess_guard_silence());
     sleep((unsigned)(dist->rank < 3 ? 2 * dist->rank : 6));
     if (dist->lost)
         dist->lost(dist->lost_user, text);
@@ -68,7 +59,7 @@ static tess_status open_watch(tess_dist *dist, tess_error *error)
 {
     const tess_watch_settings settings = {.rank = dist->rank,
                                           .size = dist->size,
-                                          .silence = silence(),
+                                          .silence = tess_guard_silence(),
                                           .connect_seconds = CONNECT,
                                           .places = dist->places,
                                           .lost = end_job,
@@ -119,6 +110,15 @@ static tess_status join(const tess_dist_settings *settings, const tess_launch *l
     return open_watch(dist, error);
 }
 
+void tess_dist_lose(tess_dist *dist, const char *why)
+{
+    char text[TESS_ERROR_TEXT + 32];
+    if (dist->size == 1)
+        return;
+    snprintf(text, sizeof text, "rank %d: %s", dist->rank, why);
+    end_job(dist, text);
+}
+
 tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, int *rank, tess_error *error)
 {
     const tess_launch launch = tess_launch_find();
@@ -134,7 +134,7 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
     if (launch.size > 1) {
         dist->rank = launch.rank;
         dist->size = launch.size;
-        tess_guard *guard = tess_guard_begin(TOGETHER + silence(), end_start, dist);
+        tess_guard *guard = tess_guard_begin(TOGETHER + tess_guard_silence(), end_start, dist);
         status = join(settings, &launch, dist, error);
         if (status != TESS_OK && dist->ops == &tess_dist_solo && dist->rank > 0)
             end_alone(dist, error->text);

@@ -70,8 +70,9 @@ static void begin(void *user, const tess_exchange *e, tess_stream *stream)
     if (n->lost)
         return;
     const int count = (tess_exchange_in_block(e) ? list_sides : list_rows)(n, e, list);
-    const tess_status status = n->relay.device ? tess_relay_begin(&n->relay, list, count, stream, &error)
-                                               : tess_dist_exchange_begin(n->exchange, list, count, &error);
+    const tess_status status = n->nccl           ? tess_nccl_begin(n->nccl, list, count, stream, &error)
+                               : n->relay.device ? tess_relay_begin(&n->relay, list, count, stream, &error)
+                                                 : tess_dist_exchange_begin(n->exchange, list, count, &error);
     n->lost = status != TESS_OK;
     keep(n, status, &error);
 }
@@ -84,7 +85,8 @@ static void end(void *user, const tess_exchange *e, tess_stream *stream)
     tess_status copied = TESS_OK;
     if (n->lost)
         return;
-    const tess_status status = n->relay.device
+    const tess_status status = n->nccl ? tess_nccl_end(n->nccl, stream, &error)
+                               : n->relay.device
                                    ? tess_relay_end(&n->relay, n->exchange, stream, &copied, &error)
                                    : tess_dist_exchange_end(n->exchange, &error);
     n->lost = status != TESS_OK;

@@ -316,6 +316,19 @@ static tess_status run(tess_dist *dist, const char *mode, tess_error *error)
     return problems ? tess_fail(error, TESS_INTERNAL, "%d checks failed", problems) : TESS_OK;
 }
 
+/* Whether Open MPI's component for PMIx is in memory: its thread may call it until the process ends. */
+static bool has_component(void)
+{
+    char line[4096];
+    bool has = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && !has && fgets(line, sizeof line, maps))
+        has = strstr(line, "/mca_pmix_") != NULL;
+    if (maps)
+        fclose(maps);
+    return has;
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "calls", *named = getenv("OMPI_COMM_WORLD_RANK");
@@ -339,6 +352,11 @@ int main(int argc, char **argv)
     else if (rank == 0)
         printf("ok %d %s\n", dist->size, dist->name);
     fflush(stdout);
+    const bool had_component = has_component();
     tess_dist_close(dist);
+    if (had_component && !has_component()) {
+        fprintf(stderr, "FAILED rank %d: the component for PMIx was unloaded\n", rank);
+        return 1;
+    }
     return status != TESS_OK && rank == 0 ? 1 : 0;
 }

@@ -1,9 +1,11 @@
 /* late_device.h: the CPU as a device with separate memory whose streams do nothing before somebody waits for them. Work then runs as late
  * as the order of streams and events allows, so that a wait that is missing shows in the results: what was copied from is overwritten, or
- * what was copied to is read too early. Streams have no default: every call names one. */
+ * what was copied to is read too early. Streams have no default: every call names one. Streams of several threads may wait for each other:
+ * one lock is held while work is added or done. */
 #ifndef TESS_TESTS_LATE_DEVICE_H
 #define TESS_TESTS_LATE_DEVICE_H
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@ typedef struct late_stream late_stream;
 
 /* Work on a stream: an op, a copy, or waiting for another stream. A point in a stream is the number of works before it. */
 typedef struct late_work {
+    tess_device *device;
     const tess_prepared *op;
     tess_op_buffers buffers;
     void *to;
@@ -39,16 +42,19 @@ static const tess_device_ops *late_cpu_ops;
 /* Of this thread: whatever is waited for fails, as after an error of the driver. */
 static _Thread_local bool late_is_lost;
 
-static inline void late_drain(tess_device *device, late_stream *s, int64_t until)
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the lock held. */
+static inline void late_drain(late_stream *s, int64_t until)
 {
     while (s->done < until) {
-        const late_work *w = &s->list[s->done++];
-        if (w->other)
-            late_drain(device, w->other, w->until);
-        else if (w->op)
-            late_cpu_ops->run(device, w->op, &w->buffers, NULL);
+        const late_work w = s->list[s->done++];
+        if (w.other)
+            late_drain(w.other, w.until);
+        else if (w.op)
+            late_cpu_ops->run(w.device, w.op, &w.buffers, NULL);
         else
-            memcpy(w->to, w->from, w->bytes);
+            memcpy(w.to, w.from, w.bytes);
     }
 }
 
@@ -58,18 +64,19 @@ static inline void late_add(tess_stream *stream, late_work work)
     CHECK(s);
     if (!s)
         return;
+    pthread_mutex_lock(&late_lock);
     if (s->count == s->room) {
         s->room = 2 * s->room + 64;
         s->list = realloc(s->list, (size_t)s->room * sizeof *s->list);
     }
     s->list[s->count++] = work;
+    pthread_mutex_unlock(&late_lock);
 }
 
 static inline void late_run(tess_device *device, const tess_prepared *op, const tess_op_buffers *buffers,
                             tess_stream *stream)
 {
-    (void)device;
-    late_add(stream, (late_work){.op = op, .buffers = *buffers});
+    late_add(stream, (late_work){.device = device, .op = op, .buffers = *buffers});
 }
 
 static inline void late_copy(tess_device *device, void *to, const void *from, size_t bytes,
@@ -98,8 +105,10 @@ static inline void late_destroy(tess_device *device, tess_stream *stream)
 static inline tess_status late_sync(tess_device *device, tess_stream *stream, tess_error *error)
 {
     late_stream *s = (late_stream *)stream;
-    (void)error;
-    late_drain(device, s, s->count);
+    (void)device, (void)error;
+    pthread_mutex_lock(&late_lock);
+    late_drain(s, s->count);
+    pthread_mutex_unlock(&late_lock);
     return TESS_OK;
 }
 
@@ -135,9 +144,21 @@ static inline void late_wait(tess_device *device, tess_event *event, tess_stream
 static inline tess_status late_event_sync(tess_device *device, tess_event *event, tess_error *error)
 {
     const late_event *e = (const late_event *)event;
+    (void)device;
+    pthread_mutex_lock(&late_lock);
     if (e->stream)
-        late_drain(device, e->stream, e->until);
+        late_drain(e->stream, e->until);
+    pthread_mutex_unlock(&late_lock);
     return late_is_lost ? tess_fail(error, TESS_DEVICE_LOST, "lost") : TESS_OK;
+}
+
+/* Half a second for whatever was done between the two. */
+static inline double late_elapsed(tess_device *device, tess_event *from, tess_event *to)
+{
+    const late_event *a = (const late_event *)from, *b = (const late_event *)to;
+    (void)device;
+    CHECK(a->stream == b->stream && a->until < b->until && b->stream->done >= b->until);
+    return 0.5;
 }
 
 static tess_device_ops late_ops;
@@ -149,7 +170,8 @@ static const tess_device_streams late_streams = {.sync = late_sync,
                                                  .event_destroy = late_event_destroy,
                                                  .record = late_record,
                                                  .wait = late_wait,
-                                                 .event_sync = late_event_sync};
+                                                 .event_sync = late_event_sync,
+                                                 .elapsed = late_elapsed};
 
 /* Makes the CPU's device a late one. */
 static inline void late_device(tess_device *cpu)

@@ -81,11 +81,23 @@ static inline tess_status rank_gather(const void *mine, size_t bytes, void *all,
     return TESS_OK;
 }
 
+static inline tess_status rank_broadcast(int root, void *data, size_t bytes, tess_error *error)
+{
+    (void)error;
+    rank_threads.mine[rank_of_thread] = data;
+    pthread_barrier_wait(&rank_threads.meet);
+    if (rank_of_thread != root)
+        memcpy(data, rank_threads.mine[root], bytes);
+    pthread_barrier_wait(&rank_threads.meet);
+    return TESS_OK;
+}
+
 static const tess_dist_ops rank_ops = {.name = "threads",
                                        .request_bytes = rank_request_bytes,
                                        .begin = rank_begin,
                                        .end = rank_end,
-                                       .gather = rank_gather};
+                                       .gather = rank_gather,
+                                       .broadcast = rank_broadcast};
 
 /* One rank: give it to tess_share. */
 typedef struct rank_thread {

@@ -48,6 +48,7 @@ static tess_status train(tess_context *context, const tess_train_settings *setti
         return status;
     job->settings = &own;
     job->dist = context->dist;
+    job->plans_only = plan_only;
     job->opened = job->begin = tess_clock();
     status = tess_train_open(job, &context->memory, error);
     bool ran = false;

@@ -2,10 +2,11 @@
 #ifndef TESS_JOB_TRAIN_JOB_H
 #define TESS_JOB_TRAIN_JOB_H
 
-#include "job/common/engine.h"
+#include "job/common/card_links.h"
 #include "job/train/validator.h"
 #include "plan/training.h"
 #include "tessera_train.h"
+#include "train/card_sum.h"
 #include "train/checkpoint.h"
 #include "train/data_folder.h"
 #include "train/events.h"
@@ -37,15 +38,19 @@ typedef struct tess_train_job {
     tess_train_part part;             /* of the phase: what this rank computes */
     tess_train_part *parts;           /* of all ranks in the first phase; NULL: alone */
     tess_rank_sum *sum, *running_sum; /* of gradients and running statistics; NULL: none */
+    tess_card_links links;            /* of ranks on cards */
+    tess_card_sum *card_sum;          /* of gradients, in place of `sum`, if they are added on the cards */
     tess_block running;               /* running statistics on their way between ranks */
     double *losses;                   /* of all ranks */
     tess_training *training;          /* of the phase */
     tess_training_choice choice;
     tess_training_choice choices[TESS_CONFIG_PHASES]; /* of all phases */
     uint64_t least;                                   /* bytes that would do, if the limit does not */
-    size_t sum_bytes;                                 /* host memory for the sums over ranks, as counted */
-    size_t values_bytes;                              /* host memory for the first values, as counted */
-    tess_mem_bytes planned;                           /* of the phase that needs most */
+    bool plans_only;
+    size_t sum_bytes;       /* host memory for the sums over ranks, as counted */
+    size_t card_sum_bytes;  /* the same on the cards */
+    size_t values_bytes;    /* host memory for the first values, as counted */
+    tess_mem_bytes planned; /* of the phase that needs most */
     tess_source *source;
     tess_data_settings data;
     tess_data_queue *queue;
@@ -92,8 +97,8 @@ tess_json *tess_train_parts_record(const tess_train_job *job, bool ran);
 bool tess_train_leads(const tess_train_job *job);
 /* Collective: all ranks get the status and the message of rank 0; those of the others are not used. */
 tess_status tess_train_follow(tess_train_job *job, tess_status lead, tess_error *error) TESS_MUST_CHECK;
-/* Host memory of the sums over ranks, and the sums. */
-size_t tess_train_ranks_bytes(const tess_train_job *job, const tess_parameters *parameters);
+/* Collective: decides how gradients of ranks on cards are added, and sets the memory of the sums over ranks, and of the first values. */
+tess_status tess_train_link(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_train_open_sums(tess_train_job *job, tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_sums(tess_train_job *job);
 /* Collective: the last pass of a step; afterwards the gradients are those of the whole batch. */

@@ -74,9 +74,13 @@ static tess_status choose_device(tess_train_job *job, tess_error *error)
     TESS_TRY(set_precision(job, error));
     snprintf(job->factor, sizeof job->factor, "train %s %s", job->model.architecture,
              job->engine.tf32 ? "TF32" : tess_dtype_name(job->engine.dtype));
-    const uint64_t limit = common.memory_limit ? common.memory_limit : job->config.memory;
-    job->limit = limit ? limit : tess_engine_free_limit(&job->engine);
     return TESS_OK;
+}
+
+static void set_limit(tess_train_job *job)
+{
+    const uint64_t asked = job->settings->common.memory_limit, limit = asked ? asked : job->config.memory;
+    job->limit = limit ? limit : tess_engine_free_limit(&job->engine);
 }
 
 static tess_status open_engine(tess_train_job *job, tess_memory *memory, tess_error *error)
@@ -115,16 +119,8 @@ static tess_status open_model(tess_train_job *job, tess_error *error)
 
 static tess_status open_network(tess_train_job *job, tess_error *error)
 {
-    TESS_TRY(job->config.network.architecture == TESS_TRAIN_PIPELINE ? tess_train_open_pipeline(job, error)
-                                                                     : open_model(job, error));
-    tess_parameters parameters;
-    TESS_TRY(tess_parameters_list(job->model.net, &parameters, error));
-    job->sum_bytes = tess_train_ranks_bytes(job, &parameters);
-    if (!job->settings->resume && tess_train_leads(job))
-        job->values_bytes = tess_block_granted((size_t)parameters.trained * sizeof(float)) +
-                            tess_block_granted((size_t)(parameters.running + 1) * sizeof(float));
-    tess_parameters_clear(&parameters);
-    return TESS_OK;
+    return job->config.network.architecture == TESS_TRAIN_PIPELINE ? tess_train_open_pipeline(job, error)
+                                                                   : open_model(job, error);
 }
 
 static tess_status open_validation(tess_train_job *job, tess_error *error)
@@ -170,6 +166,8 @@ tess_status tess_train_open(tess_train_job *job, tess_memory *memory, tess_error
     TESS_TRY(open_engine(job, memory, error));
     TESS_TRY(tess_dist_agree(job->dist, open_network(job, error), error));
     TESS_TRY(tess_dist_agree(job->dist, choose_device(job, error), error));
+    TESS_TRY(tess_train_link(job, error));
+    set_limit(job);
     TESS_TRY(tess_dist_agree(job->dist, open_parts(job, error), error));
     return tess_train_share_plan(job, error);
 }
@@ -184,6 +182,7 @@ void tess_train_close(tess_train_job *job)
     tess_model_clear(&job->model);
     tess_train_close_pipeline(job);
     tess_weights_close(job->start);
+    tess_card_links_close(&job->links);
     if (job->engine.device)
         tess_engine_close(&job->engine);
     tess_train_config_clear(&job->config);

@@ -79,6 +79,7 @@ static tess_mem_bytes other_bytes(const tess_train_job *job, int micro_batches)
         bytes = larger_bytes(&first, &bytes);
         bytes.by[TESS_MEM_HOST] += tess_train_pipeline_bytes(job);
     }
+    bytes.by[TESS_MEM_WORKSPACE] += job->card_sum_bytes;
     bytes.by[TESS_MEM_HOST] += job->sum_bytes + (tess_train_leads(job) ? TESS_CHECKPOINT_BUFFER : 0);
     if (job->engine.device->host_memory) {
         bytes.by[TESS_MEM_IO] += bytes.by[TESS_MEM_HOST];

@@ -25,22 +25,51 @@ tess_status tess_train_follow(tess_train_job *job, tess_status lead, tess_error 
                                   : tess_fail(error, (tess_status)said.status, "%s", said.error.text);
 }
 
-size_t tess_train_ranks_bytes(const tess_train_job *job, const tess_parameters *parameters)
+static void set_bytes(tess_train_job *job, const tess_parameters *parameters)
 {
     const int ranks = job->dist->size;
     const size_t running = (size_t)parameters->running * sizeof(float);
-    return tess_rank_sum_bytes(parameters->trained, ranks, job->engine.separate_memory) +
-           tess_rank_sum_bytes(parameters->running, ranks, false) +
-           (ranks > 1 && running ? tess_block_granted(running) : 0);
+    job->sum_bytes = tess_rank_sum_bytes(parameters->running, ranks, false) +
+                     (ranks > 1 && running ? tess_block_granted(running) : 0);
+    if (job->links.by_nccl)
+        job->card_sum_bytes = tess_card_sum_bytes(job->engine.device, parameters->trained, ranks);
+    else
+        job->sum_bytes += tess_rank_sum_bytes(parameters->trained, ranks, job->engine.separate_memory);
+    if (!job->settings->resume && tess_train_leads(job))
+        job->values_bytes = tess_block_granted((size_t)parameters->trained * sizeof(float)) +
+                            tess_block_granted((size_t)(parameters->running + 1) * sizeof(float));
+}
+
+tess_status tess_train_link(tess_train_job *job, tess_error *error)
+{
+    tess_parameters parameters;
+    if (job->dist->size > 1 && job->engine.separate_memory)
+        TESS_TRY(
+            tess_card_links_open(&job->links, &job->engine, &job->settings->common, !job->plans_only, error));
+    TESS_TRY(tess_dist_agree(job->dist, tess_parameters_list(job->model.net, &parameters, error), error));
+    set_bytes(job, &parameters);
+    tess_parameters_clear(&parameters);
+    return TESS_OK;
+}
+
+/* The others' cards wait for messages of this one, where nothing tells them. */
+static void lose(const tess_train_job *job, tess_status status, const tess_error *error)
+{
+    if (job->card_sum && status == TESS_DEVICE_LOST)
+        tess_dist_lose(job->dist, error->text);
 }
 
 tess_status tess_train_open_sums(tess_train_job *job, tess_error *error)
 {
     const tess_parameters *parameters = tess_training_parameters(job->training);
+    float *gradients = tess_training_gradients(job->training);
     if (job->dist->size == 1)
         return TESS_OK;
-    TESS_TRY(tess_rank_sum_open(job->dist, job->engine.device, tess_training_gradients(job->training),
-                                parameters->trained, job->engine.separate_memory, &job->sum, error));
+    TESS_TRY(job->links.nccl
+                 ? tess_card_sum_open(job->dist, job->links.nccl, job->engine.device, gradients,
+                                      parameters->trained, &job->card_sum, error)
+                 : tess_rank_sum_open(job->dist, job->engine.device, gradients, parameters->trained,
+                                      job->engine.separate_memory, &job->sum, error));
     if (!parameters->running)
         return TESS_OK;
     TESS_TRY(job->engine.device->memory->host_alloc(job->engine.device, &job->running,
@@ -53,7 +82,9 @@ void tess_train_close_sums(tess_train_job *job)
 {
     tess_rank_sum_close(job->sum);
     tess_rank_sum_close(job->running_sum);
+    tess_card_sum_close(job->card_sum);
     job->sum = job->running_sum = NULL;
+    job->card_sum = NULL;
     if (job->running.data)
         job->engine.device->memory->host_free(job->engine.device, &job->running);
 }
@@ -62,7 +93,9 @@ tess_status tess_train_last_pass(tess_train_job *job, int index, tess_error *err
 {
     if (!job->sum) {
         tess_training_pass(job->training, index, NULL);
-        return TESS_OK;
+        const tess_status status = job->card_sum ? tess_card_sum_run(job->card_sum, NULL, error) : TESS_OK;
+        lose(job, status, error);
+        return status;
     }
     tess_training_last_pass(job->training, index, tess_rank_sum_ready, job->sum, NULL);
     return tess_rank_sum_end(job->sum, error);
@@ -86,6 +119,7 @@ tess_status tess_train_share_result(tess_train_job *job, tess_status mine, tess_
     tess_dist *dist = job->dist;
     if (dist->size == 1)
         return mine;
+    lose(job, mine, error);
     TESS_TRY(tess_dist_agree(dist, mine, error));
     const double loss = job->state.loss;
     TESS_TRY(tess_dist_gather(dist, &loss, sizeof loss, job->losses, error));

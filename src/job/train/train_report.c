@@ -207,6 +207,8 @@ static tess_json *plan_record(const tess_train_job *job)
     tess_json_set_bool(&plan, "calibrated", job->choice.calibrated);
     tess_json_set_double(&plan, "tflop_per_step", tess_training_flops(job->training) * 1e-12);
     tess_choice_record(&job->engine, &plan);
+    if (job->links.words[0])
+        tess_json_set_string(&plan, "exchanges", job->links.words);
     if (job->config.phases.count > 1)
         tess_json_set(&plan, "phases", phases_record(job));
     return plan;
@@ -233,6 +235,8 @@ tess_json *tess_train_record(const tess_train_job *job, bool ran)
         tess_json_set(&measured, "peak_bytes", tess_record_bytes(&job->peak.bytes, job->peak.total));
         tess_json_set_int(&measured, "resident_bytes", (int64_t)job->resident);
         tess_json_set_int(&measured, "overhead_bytes", (int64_t)job->overhead);
+        if (job->links.nccl)
+            tess_json_set_int(&measured, "nccl_bytes", (int64_t)tess_nccl_bytes(job->links.nccl));
         tess_json_set(&record, "measured", measured);
         tess_json_set(&train, "result", tess_train_figures(job));
         tess_json_set_int(&train, "first_step", job->first_step);

@@ -1,6 +1,6 @@
 /* A rank's part of an image on a device with separate memory. It passes through a queue, as the files of a job of one rank do: the
- * queue uploads the samples, the network exchanges rows with its neighbours through pinned memory (net/relay.h), and the queue
- * downloads the result. The thread that submits a strip or block makes its exchanges. Rows of tiles are submitted by the ring. */
+ * queue uploads the samples, the network exchanges rows with its neighbours by NCCL or through pinned memory (net/neighbours.h), and the
+ * queue downloads the result. The thread that submits a strip or block makes its exchanges. Rows of tiles are submitted by the ring. */
 #include "base/process.h"
 #include "job/denoise/ranks/part.h"
 
@@ -12,7 +12,7 @@ void tess_card_plan(tess_denoise_job *job)
                                           .in_stage = choice->in_stage,
                                           .out_stage = choice->out_stage};
     job->host_bytes = tess_block_granted(tess_queue_host_bytes(&job->queue_sizes)) +
-                      tess_block_granted(choice->exchange_bytes);
+                      (job->links.by_nccl ? 0 : tess_block_granted(choice->exchange_bytes));
 }
 
 tess_status tess_card_open(tess_denoise_part *part, tess_error *error)
@@ -29,7 +29,8 @@ tess_status tess_card_open(tess_denoise_part *part, tess_error *error)
         return TESS_OK;
     const tess_cut cut = tess_cut_of(&file->choice);
     const tess_window_net net = {file->model->bound, file->model->weights.data, part->image.pixels.planes};
-    if (file->choice.exchange_bytes)
+    part->neighbours.nccl = job->links.nccl;
+    if (file->choice.exchange_bytes && !job->links.nccl)
         TESS_TRY(tess_neighbours_relay(&part->neighbours, device, file->choice.exchange_bytes, error));
     return tess_queue_prepare(queue, &net, &cut, error); /* nothing may fail between exchanges */
 }
@@ -37,11 +38,16 @@ tess_status tess_card_open(tess_denoise_part *part, tess_error *error)
 tess_status tess_card_run(tess_denoise_part *part, tess_error *error)
 {
     tess_image_job *image = &part->image;
+    const tess_neighbours *n = &part->neighbours;
     tess_error other;
     const tess_status submitted = tess_image_submit(image, &part->strip, error);
     const tess_status done =
         tess_queue_wait(part->blocks.queue, &image->strips[0].ticket, submitted == TESS_OK ? error : &other);
-    return submitted != TESS_OK ? submitted : done;
+    const tess_status status = submitted != TESS_OK ? submitted : done;
+    if (n->nccl &&
+        (n->lost || status == TESS_DEVICE_LOST)) /* the others' cards wait for messages of this one */
+        tess_dist_lose(part->dist, n->lost ? n->error.text : error->text);
+    return status;
 }
 
 void tess_card_close(tess_denoise_part *part)

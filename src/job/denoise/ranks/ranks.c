@@ -122,7 +122,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 
 typedef struct figures {
     tess_mem_usage peak;
-    uint64_t resident, overhead, loaded, host_bytes;
+    uint64_t resident, overhead, loaded, host_bytes, nccl_bytes;
     double seconds; /* of its files, or of its device */
 } figures;
 
@@ -134,6 +134,7 @@ tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
                     .overhead = job->overhead,
                     .loaded = job->loaded,
                     .host_bytes = job->host_bytes,
+                    .nccl_bytes = tess_nccl_bytes(job->links.nccl),
                     .seconds = queued ? job->figures.seconds : 0};
     tess_memory_peak(job->engine.memory, tess_engine_scope(&job->engine), &mine.peak);
     for (int64_t i = 0; i < job->count && !queued; i++)
@@ -148,6 +149,7 @@ tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
         all.overhead = most(all.overhead, theirs.overhead);
         all.loaded = most(all.loaded, theirs.loaded);
         all.host_bytes = most(all.host_bytes, theirs.host_bytes);
+        all.nccl_bytes = most(all.nccl_bytes, theirs.nccl_bytes);
         all.seconds = theirs.seconds > all.seconds ? theirs.seconds : all.seconds;
         if (job->ranks)
             job->ranks[r].measured = theirs.peak.total;
@@ -157,6 +159,7 @@ tess_status tess_denoise_share_figures(tess_denoise_job *job, tess_error *error)
     job->overhead = all.overhead;
     job->loaded = all.loaded;
     job->host_bytes = all.host_bytes;
+    job->links.bytes = all.nccl_bytes;
     job->seconds = all.seconds;
     return TESS_OK;
 }
