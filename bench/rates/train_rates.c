@@ -3,6 +3,7 @@
  *
  *   train_rates device=cuda model=random:drunet precision=bf16 batch=64 crop=128 steps=30
  *
+ * model: also the file of a diffusion network, whose noise levels are then random vectors, with dropout=0.1.
  * Further words: micro=2 recompute=none|some:N|blocks|all rate=1e-4 optimizer=adam|adamw|sgd average=1 threads=2;
  * recompute=some:N: only the N blocks that free most; memory=BYTES: as few blocks as fit; plan=1: prints the bytes only;
  * update=16: MiB of gradients after which a pass updates their parameters, and keeps no block of all gradients;
@@ -17,6 +18,7 @@
 #include "base/process.h"
 #include "base/rng.h"
 #include "device/device.h"
+#include "model/diffusion.h"
 #include "model/model.h"
 #include "net/training/training_impl.h"
 #include "rates.h"
@@ -25,6 +27,7 @@
 static tess_memory counter;
 static tess_error error;
 static tess_device *device;
+static bool diffusion;
 
 static tess_training_settings settings_of(void)
 {
@@ -135,6 +138,10 @@ static double step(tess_training *training, int64_t index, const tess_training_s
     for (int m = 0; m < settings->micro_batches; m++) {
         if (data || index == 0) {
             fill(to, &in, data, values, 1);
+            if (diffusion) {
+                void *levels = tess_training_input(training, 1, &in);
+                fill(levels, &in, NULL, values, 3);
+            }
             fill(aim, &target, data, values, 2);
         }
         const double start = tess_clock();
@@ -273,6 +280,17 @@ static tess_training *plan_step(const tess_net *net, const tess_training_setting
     }
 }
 
+static void recognise(tess_weights *weights, tess_model_net *model)
+{
+    diffusion = tess_diffusion_has(weights);
+    if (diffusion) {
+        tess_diffusion_net net;
+        need(tess_diffusion_recognise_trained(weights, number("dropout", 0.1), &net, &error), &error);
+        *model = (tess_model_net){.architecture = "diffusion", .net = net.step, .channels = net.channels};
+    } else
+        need(tess_model_recognise_trained(weights, model, &error), &error);
+}
+
 int main(int argc, char **argv)
 {
     argument_count = argc;
@@ -287,7 +305,7 @@ int main(int argc, char **argv)
     const uint64_t resident = tess_process_resident();
     need(tess_registry_open(word("device", "cpu"), &options, &device, &error), &error);
     need(tess_model_open(word("model", "random:dncnn"), &weights, &error), &error);
-    need(tess_model_recognise_trained(weights, &model, &error), &error);
+    recognise(weights, &model);
     training = plan_step(model.net, &settings);
     device->facts(device, &facts);
     tess_memory_reset_peak(&counter);

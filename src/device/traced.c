@@ -6,6 +6,7 @@
 
 #include "base/trace.h"
 #include "device/kernel.h"
+#include "device/stopwatch.h"
 
 enum { MOST_ROWS = 2048 }; /* layers beyond are not in the profile */
 
@@ -20,7 +21,8 @@ typedef struct tess_traced {
     tess_device_memory memory;
     tess_device_streams streams;
     tess_device_graphs graphs;
-    pthread_mutex_t mutex; /* protects the rows */
+    tess_stopwatch *watch; /* NULL: the clock of the host times ops, or nobody wants to know */
+    pthread_mutex_t mutex; /* protects the rows and the stopwatch */
     int count;
     uint16_t place[2 * MOST_ROWS]; /* a hash table: 1 + the number of a row */
     tess_profile_row rows[MOST_ROWS];
@@ -54,11 +56,9 @@ static tess_profile_row *row_of(tess_traced *t, const char *label, const tess_op
     return row;
 }
 
-static void count_op(tess_traced *t, const char *name, const tess_op *op, double seconds)
+/* Counts an op and returns its layer's row, or NULL. */
+static tess_profile_row *count_op(tess_traced *t, const char *name, const tess_op *op, double seconds)
 {
-    if (tess_trace_hushed(t->trace))
-        return;
-    pthread_mutex_lock(&t->mutex);
     tess_profile_row *row = row_of(t, name, op);
     if (row) {
         row->calls++;
@@ -66,6 +66,20 @@ static void count_op(tess_traced *t, const char *name, const tess_op *op, double
         row->flops += tess_op_flops(op);
         row->bytes += tess_op_traffic(op);
     }
+    return row;
+}
+
+/* Between two events. The lock is held meanwhile, since the device only queues the op. */
+static void run_watched(tess_device *device, const tess_prepared *prepared, const tess_op_buffers *buffers,
+                        tess_stream *stream, const char *name)
+{
+    tess_traced *t = device->traced;
+    pthread_mutex_lock(&t->mutex);
+    tess_profile_row *row = count_op(t, name, tess_prepared_op(prepared), 0);
+    const int slot = row ? tess_stopwatch_begin(t->watch, stream) : 0;
+    t->own_ops->run(device, prepared, buffers, stream);
+    if (row)
+        tess_stopwatch_end(t->watch, slot, stream, &row->seconds);
     pthread_mutex_unlock(&t->mutex);
 }
 
@@ -78,12 +92,19 @@ static void traced_run(tess_device *device, const tess_prepared *prepared, const
                *name = label ? label : kind;
     tess_trace_label(name); /* for the helper threads */
     const double start = tess_clock();
-    t->own_ops->run(device, prepared, buffers, stream);
+    const bool counts = !tess_trace_hushed(t->trace);
+    if (t->watch && counts)
+        run_watched(device, prepared, buffers, stream, name);
+    else
+        t->own_ops->run(device, prepared, buffers, stream);
     const double end = tess_clock();
     tess_trace_label(label);
     tess_trace_add(t->trace, device->host_memory ? TESS_TRACE_OP : TESS_TRACE_LAUNCH, name, kind, start, end);
-    if (device->host_memory)
-        count_op(t, name, op, end - start);
+    if (!device->host_memory || !counts)
+        return;
+    pthread_mutex_lock(&t->mutex);
+    count_op(t, name, op, end - start);
+    pthread_mutex_unlock(&t->mutex);
 }
 
 static void traced_repack(tess_device *device, const tess_repack *list, int count, tess_stream *stream)
@@ -146,6 +167,8 @@ tess_status tess_device_record(tess_device *device, tess_error *error)
     device->traced = t;
     if (device->host_memory)
         return TESS_OK; /* copies and waits take no time of their own there */
+    if (tess_trace_profiles(trace))
+        TESS_TRY(tess_stopwatch_create(device, &t->watch, error)); /* the caller closes the device */
     t->own_memory = device->memory;
     t->memory = *device->memory;
     t->memory.copy = traced_copy;
@@ -159,7 +182,7 @@ tess_status tess_device_record(tess_device *device, tess_error *error)
         t->own_graphs = device->graphs;
         t->graphs = *device->graphs;
         t->graphs.launch = traced_launch;
-        device->graphs = &t->graphs;
+        device->graphs = t->watch ? NULL : &t->graphs;
     }
     return TESS_OK;
 }
@@ -174,13 +197,19 @@ void tess_device_record_end(tess_device *device)
     device->streams = t->own_streams ? t->own_streams : device->streams;
     device->graphs = t->own_graphs ? t->own_graphs : device->graphs;
     device->traced = NULL;
+    tess_stopwatch_destroy(t->watch);
     pthread_mutex_destroy(&t->mutex);
     tess_small_free(t);
 }
 
 int tess_device_profile(const tess_device *device, const tess_profile_row **rows)
 {
-    const tess_traced *t = device->traced;
+    tess_traced *t = device->traced;
+    if (t && t->watch) {
+        pthread_mutex_lock(&t->mutex);
+        tess_stopwatch_settle(t->watch);
+        pthread_mutex_unlock(&t->mutex);
+    }
     *rows = t ? t->rows : NULL;
     return t ? t->count : 0;
 }

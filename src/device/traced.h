@@ -2,8 +2,8 @@
  * call the device's own and add spans, so that a device that is not recorded costs nothing, and every op is seen, whoever
  * runs it. The sums of each layer's times are its profile.
  *
- * A device with separate memory computes later than its functions return: there a span is the time of the call, and
- * ops have no profile. */
+ * A device with separate memory computes later than its functions return: there a span is the time of the call. For a profile its ops
+ * are timed by the device itself, one by one: it then has no graphs, and a job takes longer. */
 #ifndef TESS_DEVICE_TRACED_H
 #define TESS_DEVICE_TRACED_H
 

@@ -109,6 +109,21 @@ def check_precisions(bench):
         bench.check(good, f"{first[0]}: two runs give the same bits")
 
 
+def check_profile(bench):
+    """The card times each layer, without graphs."""
+    source, target = bench.path("colour.npy"), bench.path("profiled.npy")
+    if not on_card(bench, source, bench.path("plain.npy"), "--model", SMALL):
+        return
+    record = on_card(bench, source, target, "--model", SMALL, "--profile")
+    profile = record["profile"] if record else {}
+    layers = profile.get("layers", [])
+    bench.check(len(layers) == 10 and all(layer["seconds"] > 0 and layer["calls"] > 0 for layer in layers) and profile["seconds"] < record["measured"]["wall_seconds"],
+                f"--profile has the ten slowest layers: {profile}")
+    if record:
+        off = difference(np.load(target), np.load(bench.path("plain.npy")))
+        bench.check(off <= 2e-3, f"{off:.1e} from the result without --profile")
+
+
 # --- (b), (c): tiles and limits ---------------------------------------------------------------------------------------
 
 def check_tiles(bench):
@@ -345,7 +360,7 @@ def main():
     wide = bench.path("wide.safetensors")
     small, facts = read_safetensors(SMALL)
     write_safetensors(wide, widen(small), facts)
-    parts = [("precisions", check_precisions, ()), ("tiles", check_tiles, ()), ("limits", check_limits, (wide,)), ("types", check_types, ()),
+    parts = [("precisions", check_precisions, ()), ("tiles", check_tiles, ()), ("profile", check_profile, ()), ("limits", check_limits, (wide,)), ("types", check_types, ()),
              ("noise", check_noise, ()), ("samples", check_samples, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
     if REAL and has_driver():
         parts.append(("full card", check_full_card, (wide, context)))

@@ -103,14 +103,12 @@ void tess_record_profile(tess_json **record, const tess_engine *engine)
         return;
     const int count = tess_device_profile(engine->device, &rows);
     tess_json *profile = tess_json_object();
-    if (!engine->device->host_memory)
-        tess_json_set_string(&profile, "missing", "layers are timed on the CPU only; use `device` cpu");
     const tess_profile_row **order =
         count ? tess_small_alloc((size_t)count, sizeof(const tess_profile_row *)) : NULL;
     if (order)
         add_layers(&profile, engine, rows, order, count);
     tess_small_free(order);
-    if (count || !engine->device->host_memory)
+    if (count)
         tess_json_set(record, "profile", profile);
     else
         tess_json_free(profile);

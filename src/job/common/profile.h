@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "job/common/engine.h"
 
-/* Adds "profile" if the context was asked for it and the engine has run something, or cannot time layers. */
+/* Adds "profile" if the context was asked for it and the engine has run something. */
 void tess_record_profile(tess_json **record, const tess_engine *engine);
 
 #endif

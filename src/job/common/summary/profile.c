@@ -20,9 +20,6 @@ void tess_say_profile(tess_summary *w, const tess_json *record)
 {
     const tess_json *profile = tess_json_get(record, "profile"), *layers = tess_json_get(profile, "layers"),
                     *limit = tess_json_get(profile, "limit");
-    const char *missing = tess_json_get_string(profile, "missing", NULL);
-    if (missing)
-        tess_say(w, "profile   %s\n", missing);
     if (!layers)
         return;
     tess_say(w,

@@ -65,6 +65,8 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
         tess_say(w, "%s%lld", i ? " x " : "", (long long)tess_json_as_int(tess_json_at(tile, i), 0));
     tess_say(w, ", halo %lld, batch %lld: %s\n", (long long)tess_json_get_int(plan, "halo", 0),
              (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
+    if (tess_json_get(plan, "exchanges"))
+        tess_say(w, "exchanges %s\n", tess_json_get_string(plan, "exchanges", ""));
     tess_say(w, "planned   ");
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
     tess_say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
