@@ -80,7 +80,7 @@ static bool create(const cli_option *option, const char *text, void *target)
 
 static const cli_option options[] = {
     {"--model", "M", cli_text, AT(model),
-     "a bundled model (tessera info lists them) or a weight file, .safetensors or .pth",
+     "a bundled model or a weight file, .safetensors or .pth (default: the bundled dem-fill)",
      CLI_MODELS " " CLI_FILES},
     {"--mask", "FILE", cli_text, AT(mask),
      "a raster of the same size that is not 0 where pixels are to be filled (default: the voids of the map)",
@@ -97,8 +97,8 @@ static const cli_option options[] = {
      "noise of ddpm: linear, quad, const, warmup10, warmup50, jsd or cosine, with first and last beta, e.g. "
      "linear:1e-4:0.09"},
     {"--eta", "X", cli_share, AT(eta), "of ddim: 0 (default) takes no new noise, 1 as much as ddpm"},
-    {"--samples", "K", cli_integer, AT(samples), "independent fills, whose mean is the result (default 1)",
-     NULL, 1, 1024},
+    {"--samples", "K", cli_integer, AT(samples), "fills, whose mean is the result (default 1)", NULL, 1,
+     1024},
     {"--deviation", "FILE", cli_text, AT(deviation), "a GeoTIFF for the standard deviation of the samples",
      CLI_FILES},
     {"--tile", "N", cli_integer, AT(tile), "side of a tile in pixels (default 128)", NULL, 16, 1024},

@@ -103,15 +103,18 @@ static void print_program(void)
         cli_print(stdout, ".TP\n.BR tessera\\-%s (1)\n", cli_verbs[i]->name);
         print_text(cli_verbs[i]->what);
     }
-    cli_print(stdout,
-              ".SH ENVIRONMENT\n.TP\n.B TESSERA_CACHE\n"
-              "folder of the measured rates (default: tessera in $XDG_CACHE_HOME, else in \\(ti/.cache)\n"
-              ".TP\n.B TESSERA_MODELS\nfolder of models to look in first\n"
-              ".TP\n.B TESSERA_RANKS\noff: a process that mpirun or srun has started is a job of its own\n"
-              ".TP\n.B TESSERA_RANK_SECONDS\nsilence after which a rank is taken for lost (default 15)\n"
-              ".TP\n.B TESSERA_GRID\nrows and columns of ranks that share one image, as 2x3, in place of the "
-              "plan's choice\n"
-              ".TP\n.B TESSERA_MPI\nthe MPI module to use, a file\n");
+    cli_print(
+        stdout,
+        ".SH ENVIRONMENT\n.TP\n.B TESSERA_CACHE\n"
+        "folder of the measured rates (default: tessera in $XDG_CACHE_HOME, else in \\(ti/.cache)\n"
+        ".TP\n.B TESSERA_MODELS\nfolder of models to look in first\n"
+        ".TP\n.B TESSERA_RANKS\noff: a process that mpirun or srun has started is a job of its own\n"
+        ".TP\n.B TESSERA_RANK_SECONDS\nsilence after which a rank is taken for lost (default 15)\n"
+        ".TP\n.B TESSERA_GRID\nrows and columns of ranks that share one image, as 2x3, in place of the "
+        "plan's choice\n"
+        ".TP\n.B TESSERA_MPI\nthe MPI module to use, a file\n"
+        ".TP\n.B TESSERA_NCCL\n0: ranks on cards exchange rows through pinned memory; 1: by NCCL, or the "
+        "job ends; a file: the NCCL library to use\n");
 }
 
 void cli_print_manual(const cli_verb *verb)

@@ -66,7 +66,7 @@ static tess_sampler_batch make_batch(const tess_sampler_settings *s, int64_t n)
         fclose(file);
     }
     for (int64_t i = 0; i < n; i++) {
-        const int64_t item[TESS_DIFFUSE_ITEMS] = {i % 2, 5 + 7 * i, 3 + 9 * i, 100000};
+        const int64_t item[TESS_DIFFUSE_ITEMS] = {i % 2, 5 + 7 * i, 3 + 9 * i, 100000, 0};
         memcpy(items + i * TESS_DIFFUSE_ITEMS, item, sizeof item);
     }
     return (tess_sampler_batch){n, cond, known, guess, items};

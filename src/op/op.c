@@ -175,7 +175,7 @@ static bool same_attributes(const tess_op *a, const tess_op *b)
     case TESS_OP_DIFFUSE:
         return a->diffuse.seed == b->diffuse.seed;
     case TESS_OP_MOMENTS:
-        return a->moments.covariance == b->moments.covariance;
+        return a->moments.covariance == b->moments.covariance && a->moments.each == b->moments.each;
     case TESS_OP_CHANNEL_MAP:
     case TESS_OP_CHANNEL_MAP_GRAD:
         return same_channel_map(&a->channel_map, &b->channel_map);

@@ -189,12 +189,13 @@ typedef struct tess_op_random {
  *
  * DIFFUSE, in: predicted noise e (n, 1, h, w, 1); known (n, 1, h, w, 2): clean value k, and mask m, 1 where y is
  * computed, 0 where it is k, values between for a gradual border; `control`, F64, TESS_DIFFUSE_CONTROLS values; items, I64
- * (n, 1, 1, 1, 4): sample, row and column of the window's first pixel in the map, and pixels from row to row of the map.
+ * (n, 1, 1, 1, 5): sample, row and column of the window's first pixel in the map, pixels from row to row of the map, and 1 if
+ * its noise is that of the sample with the sign turned, else 0.
  * out, all read and written: y (n, 1, h, w, 1); previous (the same), x0 of the step before; one I64, which is counted up.
  *     x0 = min(max(Y y + E e, LOW), HIGH);  y' = CLEAN x0 + KEEP y + PREVIOUS previous + NOISE z
  *     y = k (1 - m) + m y', or y' itself if OPEN is not 0;  previous = x0
  * in fp64; x0 and y' are rounded to fp32. What has factor zero is not read. If Y y + E e is not finite, x0 is NaN, so that
- * clamping does not hide it. z = tess_rng_normal of (seed, sample, STEP) at the element (row + y) * width + column + x: a
+ * clamping does not hide it. z = tess_rng_normal of (seed, sample, STEP) at the element (row + y) * width + column + x, or -z: a
  * pixel of the map gets the same noise in every window, batch and tile. Row, column and width are not negative. */
 enum {
     TESS_DIFFUSE_Y,
@@ -209,7 +210,7 @@ enum {
     TESS_DIFFUSE_OPEN,
     TESS_DIFFUSE_CONTROLS = 12
 };
-enum { TESS_DIFFUSE_ITEMS = 4 };
+enum { TESS_DIFFUSE_ITEMS = 5 };
 typedef struct tess_op_diffuse {
     uint64_t seed;
 } tess_op_diffuse;

@@ -53,7 +53,7 @@ typedef struct tess_sampler_batch {
     const float *cond;    /* (n, h, w, channels - 1): the network's input beside y */
     const float *known;   /* (n, h, w, 2): clean value in [-1, 1], mask; as DIFFUSE takes them */
     const float *guess;   /* (n, h, w): with start_gamma; else NULL */
-    const int64_t *items; /* (n, 4): sample, row, column, pixels from row to row of the map; as DIFFUSE */
+    const int64_t *items; /* (n, 5): sample, row, column, pixels from row to row of the map, sign; as DIFFUSE */
 } tess_sampler_batch;
 
 /* The batch is copied before the call returns. Each finished step adds n units to the progress of the device's `stop`; when that

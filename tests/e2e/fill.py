@@ -146,6 +146,16 @@ def check_equal(bench):
     bench.check(result.status == 0 and "linear" in result.err, f"a schedule that leaves signal is warned of: {result.err!r}")
 
 
+def check_pairs(bench):
+    """A network that predicts no noise leaves each sample to its noise alone, which cancels in a pair."""
+    _, _, inner, _ = make(bench)
+    write_pth(bench.path("still.pth"), {k: 0 * v if k.startswith("denoise_fn.out.") else v for k, v in model_weights().items()})
+    one, two, three, four = ((fill(bench, "pair.tif", "--samples", k, "--model", bench.path("still.pth")), load(bench.path("pair.tif"))[inner])[1]
+                             for k in (1, 2, 3, 4))
+    bench.check(np.abs(two - four).max() < 1e-3 < np.abs(one - two).mean(), "the noise of a pair cancels in the mean")
+    bench.check(np.abs(three - (one + 2 * two) / 3).mean() > 1e-3, "each pair has noise of its own")
+
+
 def check_which(bench):
     z, data, inner, sea = make(bench)
     fill(bench, "all.tif", "--voids", "all")
@@ -376,6 +386,7 @@ def main():
     write_pth(bench.path("net.pth"), model_weights())
     check_filled(bench)
     check_equal(bench)
+    check_pairs(bench)
     check_which(bench)
     check_nodata(bench)
     check_wide(bench)

@@ -24,10 +24,11 @@ static const diffuse_case diffuse_cases[] = {
     {"many lines", {9, 1, 70, 5}, 0, false, {1.1, -0.4, -1, 1, 0.04, 0.95, 0, 0.1, 4294967295.0, 0}},
 };
 
-/* Sample, row, column, width: every place within a block of four random numbers, and maps past 2^32 pixels. */
+/* Sample, row, column, width, sign: every place within a block of four random numbers, and maps past 2^32 pixels. */
 static const int64_t diffuse_items[9][TESS_DIFFUSE_ITEMS] = {
-    {0, 0, 0, 130},         {1, 3, 1, 501},  {2, 5, 2, 777},  {3, 100000, 3, 200000}, {4294967295, 7, 4, 300},
-    {0, 299999, 5, 300001}, {1, 0, 70, 200}, {1, 0, 71, 201}, {7, 1, 2, 999}};
+    {0, 0, 0, 130, 0},         {1, 3, 1, 501, 1},          {2, 5, 2, 777, 0},
+    {3, 100000, 3, 200000, 1}, {4294967295, 7, 4, 300, 0}, {0, 299999, 5, 300001, 1},
+    {1, 0, 70, 200, 0},        {1, 0, 71, 201, 1},         {7, 1, 2, 999, 0}};
 
 /* The formula, in the order that the op promises. */
 static inline void diffuse_want(const train_call *call, operand want[TESS_OP_OUTPUTS])
@@ -45,8 +46,8 @@ static inline void diffuse_want(const train_call *call, operand want[TESS_OP_OUT
                      previous = k[6] != 0 ? get(&call->out[1], n, z, y, x, c) : 0,
                      m = get(&call->in[1], n, z, y, x, 1);
         const float x0 = (float)fmin(fmax(k[0] * before + k[1] * e, k[2]), k[3]);
-        const float next =
-            (float)(k[4] * (double)x0 + k[5] * before + k[6] * previous + k[7] * (double)normal);
+        const float next = (float)(k[4] * (double)x0 + k[5] * before + k[6] * previous +
+                                   k[7] * (double)(item[4] ? -normal : normal));
         const double known = m < 1 ? get(&call->in[1], n, z, y, x, 0) : 0;
         put(&want[0], n, z, y, x, c, k[9] != 0 ? next : known * (1 - m) + m * (double)next);
         put(&want[1], n, z, y, x, c, x0);

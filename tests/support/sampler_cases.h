@@ -42,7 +42,7 @@ static inline windows make_windows(int64_t n, bool guess)
     if (guess)
         w.guess = small_room((size_t)n * CASE_PIXELS * sizeof(float));
     for (int64_t i = 0; i < n; i++) {
-        const int64_t item[TESS_DIFFUSE_ITEMS] = {i % 2, 5 + 7 * i, 3 + 9 * i, CASE_MAP};
+        const int64_t item[TESS_DIFFUSE_ITEMS] = {i % 2, 5 + 7 * i, 3 + 9 * i, CASE_MAP, i % 2};
         memcpy(w.items + i * TESS_DIFFUSE_ITEMS, item, sizeof item);
         for (int64_t p = 0; p < CASE_PIXELS; p++) {
             const int64_t row = item[1] + p / CASE_W, column = item[2] + p % CASE_W, at = i * CASE_PIXELS + p;
@@ -171,7 +171,7 @@ static inline double noise_at(const int64_t *item, int64_t step, int64_t p)
     float z;
     tess_rng_normal((tess_rng_key){CASE_SEED, (uint32_t)item[0], (uint32_t)step},
                     (item[1] + p / CASE_W) * item[3] + item[2] + p % CASE_W, 1, &z);
-    return z;
+    return item[4] ? -z : z;
 }
 
 /* The trajectory of one window in fp64. */

@@ -81,8 +81,9 @@ static inline void check_overlap(tess_device *device)
         tess_error error = {{0}};
         windows w = make_windows(2, false);
         const int64_t down = 5, right = 7;
-        w.items[4] = w.items[0]; /* the same sample */
-        w.items[5] = w.items[1] + down, w.items[6] = w.items[2] + right;
+        int64_t *second = w.items + TESS_DIFFUSE_ITEMS;
+        memcpy(second, w.items, TESS_DIFFUSE_ITEMS * sizeof *second); /* the same sample */
+        second[1] += down, second[2] += right;
         for (int64_t i = 0; i < 2 * CASE_PIXELS; i++)
             w.known[2 * i] = 0, w.known[2 * i + 1] = 1;
         tess_sampler *sampler = open_sampler(&net, &noisy[c], 2);

@@ -69,7 +69,7 @@ static void diffuse_item(void *arg, int64_t line, int thread)
         if (k[TESS_DIFFUSE_NOISE] != 0)
             tess_rng_normal(key, first + x, count, normal);
         for (int64_t i = 0; i < count; i++) {
-            diffuse_pixel(k, at, normal[i]);
+            diffuse_pixel(k, at, item[4] ? -normal[i] : normal[i]);
             at.e += e->stride_w, at.known += known->stride_w;
             at.y += y->stride_w, at.previous += previous->stride_w;
         }
@@ -124,7 +124,7 @@ static tess_status refuses(const tess_device *device, const tess_op *op, tess_er
     const tess_tensor items = tess_tensor_2d(TESS_I64, op->out[0].n, 1, 1, TESS_DIFFUSE_ITEMS);
     if (!tess_cpu_is_vector(&op->in[2], TESS_F64, TESS_DIFFUSE_CONTROLS) || op->in[3].dtype != TESS_I64 ||
         !tess_cpu_same_sizes(&op->in[3], &items) || !tess_cpu_is_vector(&op->out[2], TESS_I64, 1))
-        return tess_kernel_refuse(why, "a diffusion step takes a row of fp64 factors and four I64 an image");
+        return tess_kernel_refuse(why, "a diffusion step takes a row of fp64 factors and five I64 an image");
     return TESS_OK;
 }
 

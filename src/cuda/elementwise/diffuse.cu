@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(THREADS) diffuse_kernel(const __grid_constant_
         const int64_t x = 4 * block + i - first;
         if (x >= 0 && x < job.y.w)
             diffuse_pixel(k, e + x * job.e.stride_w, known + x * job.known.stride_w, y + x * job.y.stride_w,
-                          previous + x * job.previous.stride_w, normal[i]);
+                          previous + x * job.previous.stride_w, item[4] ? -normal[i] : normal[i]);
     }
 }
 
@@ -164,7 +164,7 @@ const char *refuses(const tess_op *op, int)
         return "it takes fp32 images of one channel and one size";
     if (!is_table(&op->in[2], TESS_F64, 1, TESS_DIFFUSE_CONTROLS) ||
         !is_table(&op->in[3], TESS_I64, y->n, TESS_DIFFUSE_ITEMS) || !is_table(&op->out[2], TESS_I64, 1, 1))
-        return "it takes a row of fp64 factors and four I64 an image";
+        return "it takes a row of fp64 factors and five I64 an image";
     return tess_values(y) < 1 || grid_of(y) > INT32_MAX ? "it has no pixels, or too many" : NULL;
 }
 

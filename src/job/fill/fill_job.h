@@ -17,6 +17,7 @@ typedef struct tess_fill_job {
     tess_fill_map map;
     tess_fill_list list;
     tess_fill_journal *journal;
+    const char *model; /* its name as given, or of the bundled one */
     char model_path[4096];
     tess_weights *file;
     tess_diffusion_net net;

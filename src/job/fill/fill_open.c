@@ -127,7 +127,7 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
 /* How the model takes its input, and the calibration of its deviations. */
 static tess_status read_metadata(tess_fill_job *job, tess_error *error)
 {
-    const char *name = job->settings->model, *kind = tess_weights_metadata(job->file, "conditioning"),
+    const char *name = job->model, *kind = tess_weights_metadata(job->file, "conditioning"),
                *factor = tess_weights_metadata(job->file, "deviation_factor");
     if (kind && strcmp(kind, "smooth") != 0)
         return tess_fail(error, TESS_BAD_INPUT,
@@ -169,11 +169,8 @@ static tess_status bind_network(tess_fill_job *job, tess_error *error)
 static tess_status open_network(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
-    if (!s->model)
-        return tess_fail(error, TESS_BAD_OPTION,
-                         "`model`: name the weight file of a diffusion model, .pth or "
-                         ".safetensors");
-    TESS_TRY(tess_model_find(s->model, job->model_path, sizeof job->model_path, error));
+    job->model = s->model ? s->model : "dem-fill";
+    TESS_TRY(tess_model_find(job->model, job->model_path, sizeof job->model_path, error));
     TESS_TRY(tess_model_open(job->model_path, &job->file, error));
     TESS_TRY(tess_diffusion_recognise(job->file, &job->net, error));
     TESS_TRY(read_metadata(job, error));

@@ -79,7 +79,7 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     tess_json_set_string(&fill, "sampler", samplers[job->settings->sampler]);
     tess_json_set_int(&fill, "steps", job->step_count);
     tess_json_set_int(&fill, "samples", job->samples);
-    tess_json_set_string(&fill, "model", job->settings->model);
+    tess_json_set_string(&fill, "model", job->model);
     tess_json_set_int(&fill, "parameters", job->net.parameters);
     if (job->warning[0])
         tess_json_set_string(&fill, "warning", job->warning);

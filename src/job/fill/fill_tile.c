@@ -106,9 +106,10 @@ static void place_tile(const stage *s, const tess_fill_prepared *prepared, int s
                                 .guess = s->guessed ? s->guesses + n * square : NULL,
                                 .smooth = s->job->conditioned ? s->smooth[slot] + n * square : NULL};
     tess_fill_put(prepared, &to);
-    /* Levels and samples have noise of their own. */
-    const int64_t facts[TESS_DIFFUSE_ITEMS] = {sample * TESS_FILL_LEVELS + s->level, w->y, w->x,
-                                               tess_max_i64(level->width, w->size)};
+    /* Levels have noise of their own, and so has every pair of samples. The second of a pair takes its noise with the sign turned:
+     * what the noise alone decides then cancels in the mean. */
+    const int64_t facts[TESS_DIFFUSE_ITEMS] = {sample / 2 * TESS_FILL_LEVELS + s->level, w->y, w->x,
+                                               tess_max_i64(level->width, w->size), sample % 2};
     memcpy(s->items + n * TESS_DIFFUSE_ITEMS, facts, sizeof facts);
     s->list[slot][n] = (item){prepared->tile, sample, prepared->centre, prepared->scale};
 }

@@ -76,7 +76,7 @@ static tess_status make_tiles(tess_dem_study *dem, int64_t count, tess_error *er
         known[2 * i + 1] = i % s->tile < s->tile / 3;
     }
     for (int64_t i = 0; i < count; i++) {
-        const int64_t values[TESS_DIFFUSE_ITEMS] = {0, i * s->tile, 0, MAP_WIDTH};
+        const int64_t values[TESS_DIFFUSE_ITEMS] = {0, i * s->tile, 0, MAP_WIDTH, 0};
         memcpy(item + i * TESS_DIFFUSE_ITEMS, values, sizeof values);
     }
     dem->tiles = (tess_sampler_batch){.n = count, .cond = cond, .known = known, .items = item};
