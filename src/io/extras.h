@@ -19,7 +19,8 @@ typedef struct tess_blob {
     size_t bytes;
 } tess_blob;
 
-/* A PNG text chunk ("tEXt", "zTXt", "iTXt"), or a JPEG segment that only a JPEG can hold ("\xed"). */
+/* A PNG text chunk ("tEXt", "zTXt", "iTXt"), another chunk that only a PNG can hold ("pCAL"), or a JPEG segment that
+ * only a JPEG can hold: APP13 (IPTC, "\xed") or a part of the XMP beyond the main packet ("\xe1"). */
 typedef struct tess_note {
     char kind[5];
     tess_blob body;
@@ -41,6 +42,12 @@ typedef struct tess_behind {
     bool film;
 } tess_behind;
 
+/* Data that only other programs understand, besides a TIFF's. */
+typedef struct tess_foreign {
+    uint64_t thermal, bytes; /* of a thermal camera; of others */
+    char names[40];          /* of these: "APP3, APP7"; "": there are none */
+} tess_foreign;
+
 typedef struct tess_extras {
     bool known; /* these extras were read from the file, so GDAL's copy of them is not needed */
     tess_blob exif, icc, xmp;
@@ -56,9 +63,10 @@ typedef struct tess_extras {
     double primaries[8]; /* x and y of white, red, green and blue */
     tess_note *notes;
     int note_count;
-    unsigned unheld;    /* of what a file says: what this target would hold wrongly (tess_write_format) */
-    uint32_t frames;    /* of an animation, of which only the first is read; else 0 */
-    tess_behind behind; /* a JPEG's image; never written */
+    unsigned unheld;      /* of what a file says: what this target would hold wrongly (tess_write_format) */
+    uint32_t frames;      /* of an animation, of which only the first is read; else 0 */
+    tess_behind behind;   /* a JPEG's image; never written */
+    tess_foreign foreign; /* never written */
     uint64_t layers, imagej; /* bytes of a TIFF's data for these programs (tiff_private.c); never written */
     double density[2];       /* pixels per unit, horizontally and vertically */
     tess_density_unit unit;
@@ -109,10 +117,16 @@ void tess_behind_from_mpf(const unsigned char *tiff, size_t bytes, tess_behind *
 void tess_extras_size(uint64_t bytes, char *to, size_t size);
 /* Names the data that only one program understands; "" if there is none. */
 void tess_private_words(const tess_extras *extras, char *to, size_t size);
+/* Counts a segment of a JPEG, a chunk of a PNG, unless it is known. */
+void tess_foreign_segment(tess_foreign *to, int marker, const tess_blob *body);
+void tess_foreign_chunk(tess_foreign *to, const char *kind, uint64_t bytes);
+void tess_foreign_words(const tess_foreign *from, char *to, size_t size);
 /* Names it: "film behind the image (2.1 MB)"; "" if there is nothing to name. */
 void tess_behind_words(const tess_behind *behind, char *to, size_t size);
 /* Removes from a JPEG's XMP packet what it says of data behind the image. */
 void tess_xmp_forget_behind(tess_blob *xmp);
+/* Removes the statement that more XMP follows, which only a JPEG can hold. */
+void tess_xmp_forget_more(tess_blob *xmp);
 
 /* Whether gamma or primaries of a PNG differ from those that programs assume, and nothing else describes its colours. */
 bool tess_extras_needs_profile(const tess_extras *extras, const tess_image_info *info);
@@ -121,12 +135,21 @@ bool tess_extras_make_profile(tess_extras *extras, const tess_image_info *info);
 
 /* Keyword and text of a PNG text chunk as "keyword\0text", inflated if necessary to at most `most` bytes. */
 bool tess_png_note_text(tess_extras *extras, const tess_note *note, size_t most, tess_blob *out);
+/* Names the other chunks that only a PNG can hold: "PNG chunks pCAL, oFFs"; "" if there are none. */
+void tess_png_carried_words(const tess_extras *extras, char *to, size_t size);
 /* Inflates a compressed stream of at most `most` inflated bytes. */
 bool tess_extras_inflate(tess_extras *extras, const unsigned char *data, size_t bytes, size_t most,
                          tess_blob *out);
 
-/* True when the EXIF data fits into the single segment that a JPEG has for it. */
+/* False for a segment of a JPEG, and for other chunks of a PNG. */
+bool tess_note_is_text(const tess_note *note);
+/* A text as the body of a JPEG's comment, which the caller drops; false if it cannot be one. */
+bool tess_jpeg_comment(tess_extras *extras, const tess_note *note, tess_blob *out);
+/* Names those of a PNG's texts that cannot; "" if there are none. */
+void tess_jpeg_lost_texts(tess_extras *extras, char *to, size_t size);
+/* True when the EXIF data fits into the single segment that a JPEG has for it; the same for the XMP packet. */
 bool tess_jpeg_holds(const tess_extras *extras);
+bool tess_jpeg_holds_xmp(const tess_extras *extras);
 /* Copies the finished JPEG `from` to `to`, which must not exist, and inserts the extras before the image data. */
 tess_status tess_jpeg_insert(const char *from, const char *to, tess_extras *extras,
                              const tess_image_info *info, tess_error *error) TESS_MUST_CHECK;

@@ -4,7 +4,7 @@
  *   APP0 "JFIF\0"         resolution         APP1 "Exif\0\0"                EXIF data, one segment
  *   APP2 "ICC_PROFILE\0"  in up to 255 parts APP1 "http://ns.adobe.com/..." XMP, one segment; more in "extension" parts
  *   APP2 "MPF\0"          other pictures     COM                            a comment
- *   APP13                 Photoshop, IPTC
+ *   APP13                 Photoshop, IPTC    others                         named (extras_foreign.c)
  *
  * GDAL writes EXIF data only from decoded items, without maker notes. So we copy its finished file and insert
  * our segments after its APP0. */
@@ -16,7 +16,16 @@
 #include "io/extras.h"
 #include "io/jpeg_probe.h"
 
-enum { APP0 = 0xe0, APP1 = 0xe1, APP2 = 0xe2, APP13 = 0xed, COM = 0xfe, SOS = 0xda, SEGMENT = 65533 };
+enum {
+    APP0 = 0xe0,
+    APP1 = 0xe1,
+    APP2 = 0xe2,
+    APP13 = 0xed,
+    APP15 = 0xef,
+    COM = 0xfe,
+    SOS = 0xda,
+    SEGMENT = 65533
+};
 
 static const char EXIF[] = "Exif\0", XMP[] = "http://ns.adobe.com/xap/1.0/",
                   MORE_XMP[] = "http://ns.adobe.com/xmp/extension/", ICC[] = "ICC_PROFILE", MPF[] = "MPF";
@@ -105,6 +114,8 @@ static void take_segment(tess_extras *out, int marker, tess_blob *body, int *nex
         tess_extras_note(out, "\xed", body);
     else if (marker == COM)
         take_comment(out, body);
+    else
+        tess_foreign_segment(&out->foreign, marker, body);
 }
 
 void tess_extras_from_jpeg(FILE *file, tess_extras *out)
@@ -113,8 +124,7 @@ void tess_extras_from_jpeg(FILE *file, tess_extras *out)
     if (getc(file) != 0xff || getc(file) != 0xd8)
         return;
     while (!out->no_memory && (marker = tess_jpeg_next_marker(file, &length)) != 0 && marker != SOS) {
-        const bool wanted =
-            marker == APP0 || marker == APP1 || marker == APP2 || marker == APP13 || marker == COM;
+        const bool wanted = (marker >= APP0 && marker <= APP15) || marker == COM;
         tess_blob body = {0};
         if (wanted ? !tess_extras_read(out, file, (size_t)length, &body)
                    : fseeko(file, length, SEEK_CUR) != 0)
@@ -156,21 +166,12 @@ static bool put_profile(FILE *to, const tess_blob *icc)
     return good;
 }
 
-/* Writes "Title: text", or only the text of a "Comment". Texts that only PNG understands are not written. */
 static bool put_text(FILE *to, tess_extras *extras, const tess_note *note)
 {
-    tess_blob text = {0};
-    if (!tess_png_note_text(extras, note, SEGMENT, &text))
-        return true;
-    const char *key = (const char *)text.data, *value = key + strlen(key) + 1;
-    const size_t bytes = text.bytes - (size_t)(value - key);
-    char head[96] = "";
-    if (strcmp(key, "Comment") != 0)
-        snprintf(head, sizeof head, "%.79s: ", key);
-    bool good = true;
-    if (strncmp(key, "Raw profile type", 16) != 0 && strlen(head) + bytes <= SEGMENT)
-        good = put(to, COM, head, strlen(head), value, bytes);
-    tess_extras_drop(extras, &text);
+    tess_blob comment;
+    const bool good =
+        !tess_jpeg_comment(extras, note, &comment) || put(to, COM, "", 0, comment.data, comment.bytes);
+    tess_extras_drop(extras, &comment);
     return good;
 }
 
@@ -179,12 +180,17 @@ bool tess_jpeg_holds(const tess_extras *extras)
     return extras->exif.bytes <= SEGMENT - 6;
 }
 
+bool tess_jpeg_holds_xmp(const tess_extras *extras)
+{
+    return extras->xmp.bytes <= SEGMENT - sizeof XMP;
+}
+
 static bool put_all(FILE *to, tess_extras *extras, bool icc)
 {
     bool good = true;
     if (extras->exif.data && tess_jpeg_holds(extras))
         good = put(to, APP1, EXIF, 6, extras->exif.data, extras->exif.bytes);
-    if (good && extras->xmp.data && extras->xmp.bytes <= SEGMENT - sizeof XMP)
+    if (good && extras->xmp.data && tess_jpeg_holds_xmp(extras))
         good = put(to, APP1, XMP, sizeof XMP, extras->xmp.data, extras->xmp.bytes);
     if (good && icc)
         good = put_profile(to, &extras->icc);
@@ -192,7 +198,7 @@ static bool put_all(FILE *to, tess_extras *extras, bool icc)
         const tess_note *note = &extras->notes[i];
         const bool segment = (unsigned char)note->kind[0] >= 0x80;
         good = segment ? put(to, (unsigned char)note->kind[0], "", 0, note->body.data, note->body.bytes)
-                       : put_text(to, extras, note);
+                       : !tess_note_is_text(note) || put_text(to, extras, note);
     }
     return good;
 }

@@ -1,5 +1,5 @@
 /* extras_png.c: the extras of a PNG: the chunks eXIf, iCCP, cICP, sRGB, gAMA, cHRM, bKGD, pHYs and texts, wherever they
- * are in the file.
+ * are in the file, and others that only a PNG can hold.
  *
  * libpng gives the chunks before the pixels when it opens the file, and the others only after the last row,
  * which is too late for a writer that starts at once. So this file walks the chunks itself and skips the
@@ -144,6 +144,36 @@ static void take_profile(tess_extras *out, tess_blob *body)
     tess_extras_drop(out, body);
 }
 
+/* Chunks without meaning in other formats, which say nothing of single pixels: a scale, position and levels. The last two
+ * are older spellings of the two before. */
+static bool is_carried(const char *kind)
+{
+    static const char *const carried[] = {"pCAL", "sCAL", "oFFs", "sTER", "mDCV", "cLLI", "mDCv", "cLLi"};
+    for (size_t i = 0; i < sizeof carried / sizeof *carried; i++)
+        if (strcmp(kind, carried[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A second one of its kind would make the result invalid. */
+static void take_carried(tess_extras *out, const char *kind, tess_blob *body)
+{
+    for (int i = 0; i < out->note_count; i++)
+        if (strcmp(out->notes[i].kind, kind) == 0)
+            return;
+    tess_extras_note(out, kind, body);
+}
+
+void tess_png_carried_words(const tess_extras *extras, char *to, size_t size)
+{
+    size_t used = 0;
+    to[0] = 0;
+    for (int i = 0; i < extras->note_count && used < size; i++)
+        if (is_carried(extras->notes[i].kind))
+            used += (size_t)snprintf(to + used, size - used, "%s %s", used ? "," : "PNG chunks",
+                                     extras->notes[i].kind);
+}
+
 static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
 {
     if (strcmp(kind, "eXIf") == 0 && !out->exif.data && body->bytes >= 8) {
@@ -173,6 +203,8 @@ static void take_chunk(tess_extras *out, const char *kind, tess_blob *body)
         out->unit = body->data[8] == 1 ? TESS_DENSITY_METRE : TESS_DENSITY_ASPECT;
     } else if (strcmp(kind + 1, "TXt") == 0 || strcmp(kind, "tEXt") == 0) {
         take_text(out, kind, body);
+    } else if (is_carried(kind)) {
+        take_carried(out, kind, body);
     }
     tess_extras_drop(out, body);
 }
@@ -190,7 +222,7 @@ static bool is_wanted(const char *kind)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         if (strcmp(kind, wanted[i]) == 0)
             return true;
-    return false;
+    return is_carried(kind);
 }
 
 void tess_extras_from_png(FILE *file, tess_extras *out)
@@ -209,6 +241,7 @@ void tess_extras_from_png(FILE *file, tess_extras *out)
         if (bytes > INT32_MAX || strcmp(kind, "IEND") == 0)
             return;
         if (!is_wanted(kind)) {
+            tess_foreign_chunk(&out->foreign, kind, bytes);
             if (fseeko(file, (off_t)bytes + 4, SEEK_CUR) != 0)
                 return;
             continue;

@@ -106,6 +106,6 @@ bool tess_suffix_is(const char *path, const char *suffix);
 
 /* Names the metadata that the result cannot hold: "orientation 6 of the EXIF data, projection"; "" if nothing is lost. */
 void tess_lost_name(const tess_write_format *format, const char *target, const tess_image_info *info,
-                    const tess_extras *extras, char *to, size_t size);
+                    tess_extras *extras, char *to, size_t size);
 
 #endif

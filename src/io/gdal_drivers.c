@@ -122,7 +122,7 @@ unsigned tess_gdal_holds(const char *target, const tess_image_info *info)
         return place | values | TESS_SAYS_CATEGORIES |
                TESS_SAYS_FIELDS; /* only four control points, without their projection */
     return tess_world_holds(target, info) |
-           (strcmp(name, "JPEG") == 0 ? TESS_SAYS_TEXTS | TESS_SAYS_IPTC : 0);
+           (strcmp(name, "JPEG") == 0 ? TESS_SAYS_TEXTS | TESS_SAYS_IPTC | TESS_SAYS_MORE_XMP : 0);
 }
 
 bool tess_gdal_holds_exif(const char *target, const tess_extras *extras)

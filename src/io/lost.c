@@ -30,7 +30,8 @@ static const struct {
              {TESS_SAYS_CODES, "colour space (cICP)"},
              {TESS_SAYS_GAMMA, "gamma and primaries"},
              {TESS_SAYS_TEXTS, "texts"},
-             {TESS_SAYS_IPTC, "IPTC data"}};
+             {TESS_SAYS_IPTC, "IPTC data"},
+             {TESS_SAYS_MORE_XMP, "extended XMP"}};
 
 /* What the file says, and what its extras say. */
 static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
@@ -38,7 +39,10 @@ static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
     unsigned says = info->says | (extras->unheld & TESS_SAYS_MARKS);
     for (int i = 0; i < extras->note_count; i++) {
         const char *kind = extras->notes[i].kind;
-        says |= strcmp(kind, "\xed") == 0 ? TESS_SAYS_IPTC : strlen(kind) == 4 ? TESS_SAYS_TEXTS : 0;
+        says |= strcmp(kind, "\xed") == 0              ? TESS_SAYS_IPTC
+                : strcmp(kind, "\xe1") == 0            ? TESS_SAYS_MORE_XMP
+                : tess_note_is_text(&extras->notes[i]) ? TESS_SAYS_TEXTS
+                                                       : 0;
     }
     if (info->foreign && extras->more_samples)
         says |= TESS_SAYS_BESIDE_INKS;
@@ -69,7 +73,7 @@ static void name_rest(list *l, const char *target, const tess_image_info *info, 
     double density[2];
     if (extras->exif.data && !exif)
         name(l, tess_extras_orientation(extras) != 1 ? "other EXIF data" : "EXIF data");
-    if (extras->xmp.data && !exif && !jpeg)
+    if (extras->xmp.data && (jpeg ? !tess_jpeg_holds_xmp(extras) : !exif))
         name(l, "XMP packet");
     if (tess_extras_density(extras, TESS_DENSITY_INCH, density) && !exif && !jpeg)
         name(l, "resolution");
@@ -79,7 +83,7 @@ static void name_rest(list *l, const char *target, const tess_image_info *info, 
 }
 
 void tess_lost_name(const tess_write_format *format, const char *target, const tess_image_info *info,
-                    const tess_extras *extras, char *to, size_t size)
+                    tess_extras *extras, char *to, size_t size)
 {
     list l = {to, size, 0};
     /* A format for EXIF data has a place for a profile. */
@@ -90,7 +94,7 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
                           (exif && tess_extras_icc_fits(extras, info) ? TESS_SAYS_PROFILE : 0),
                    lost = said_by(info, extras) & (~held | extras->unheld);
     const int orientation = tess_extras_orientation(extras);
-    char words[128] = "";
+    char words[160] = "";
     if (orientation != 1 && !exif)
         snprintf(words, sizeof words, "orientation %d of the EXIF data", orientation);
     name(&l, words);
@@ -104,8 +108,18 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
     name(&l, words);
     tess_private_words(extras, words, sizeof words);
     name(&l, words);
+    tess_foreign_words(&extras->foreign, words, sizeof words);
+    name(&l, words);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (lost & parts[i].bit)
             name(&l, parts[i].words);
+    if (!tess_suffix_is(target, ".png")) {
+        tess_png_carried_words(extras, words, sizeof words);
+        name(&l, words);
+    }
+    if (jpeg) {
+        tess_jpeg_lost_texts(extras, words, sizeof words);
+        name(&l, words);
+    }
     name_rest(&l, target, info, extras, exif, jpeg);
 }

@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "io/format.h"
-#include "io/tiff.h"
+#include "io/tiff_page.h"
 
-enum { MOST = 100000, SUBFILE_TYPE = 254, OLD_SUBFILE_TYPE = 255, SHORT = 3, MOST_TAGS = 4096 };
+enum { MOST = 100000, SHORT = 3 };
 enum {
     WIDTH = 256,
     HEIGHT = 257,
@@ -20,37 +20,6 @@ enum {
     METAMORPH = 33629
 };
 enum { LONG = 4, MOST_DESCRIPTION = 16 << 20 };
-enum { REDUCED = 1, MASK = 4, OLD_REDUCED = 2 };
-
-/* Reads into *kind which kind of image the directory at *place describes, and moves *place to the next
- * directory. */
-static bool read_directory(const tess_tiff *t, uint64_t *place, uint64_t *kind)
-{
-    const int head = t->wide ? 8 : 2, field = t->wide ? 8 : 4;
-    const size_t entry = (size_t)(4 + 2 * field);
-    unsigned char bytes[20];
-    *kind = 0;
-    if (!tess_tiff_at(t, *place, bytes, (size_t)head))
-        return false;
-    const uint64_t count = tess_tiff_number(t, bytes, head);
-    if (count > MOST_TAGS)
-        return false;
-    uint64_t at = *place + (uint64_t)head;
-    for (uint64_t i = 0; i < count; i++, at += entry) {
-        if (!tess_tiff_at(t, at, bytes, entry))
-            return false;
-        const uint64_t tag = tess_tiff_number(t, bytes, 2);
-        if (tag != SUBFILE_TYPE && tag != OLD_SUBFILE_TYPE)
-            continue;
-        const uint64_t value = /* stored at the beginning of the field */
-            tess_tiff_number(t, bytes + 4 + field, tess_tiff_number(t, bytes + 2, 2) == SHORT ? 2 : 4);
-        *kind |= tag == SUBFILE_TYPE ? value : value == OLD_REDUCED ? REDUCED : 0;
-    }
-    if (!tess_tiff_at(t, at, bytes, (size_t)field))
-        return false;
-    *place = tess_tiff_number(t, bytes, field);
-    return true;
-}
 
 /* The first number of a tag in a directory that was loaded as little-endian. */
 static uint64_t number_of(const tess_tiff_directory *d, uint16_t id, uint64_t otherwise)
@@ -100,7 +69,8 @@ static int64_t slices_of(const tess_tiff *t)
 static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
 {
     tess_tiff t;
-    uint64_t place = tess_tiff_open_file(&t, file) ? t.first : 0, kind;
+    tess_tiff_page first = {0}, page, full = {0}; /* full: what the first page is a preview of */
+    uint64_t place = tess_tiff_open_file(&t, file) ? t.first : 0;
     uint64_t mark = 0; /* the place at the last power of two: a cyclic list reaches it again */
     int64_t room = 0, seen = 0;
     while (place) {
@@ -110,10 +80,15 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
                              MOST);
         if ((seen & (seen - 1)) == 0)
             mark = here;
-        if (!read_directory(&t, &place, &kind))
+        if (!tess_tiff_page_read(&t, &place, &page))
             return tess_fail(error, TESS_BAD_INPUT, "damaged or truncated: page %lld cannot be read",
                              (long long)seen);
-        if (kind & (REDUCED | MASK))
+        page.number = seen;
+        if (seen == 1)
+            first = page;
+        else
+            tess_tiff_page_prefer(&first, &page, &full);
+        if (page.kind & (TESS_TIFF_REDUCED | TESS_TIFF_MASK))
             continue;
         if (out->count == room) {
             room = room ? 2 * room : 64;
@@ -122,10 +97,13 @@ static tess_status walk(FILE *file, tess_pages *out, tess_error *error)
                 return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of pages");
             out->places = more;
         }
+        if (out->count == 0)
+            out->first = seen;
         out->places[out->count++] = here;
     }
     if (out->count > 1)
         return TESS_OK;
+    TESS_TRY(tess_tiff_page_check(&t, &first, &full, error));
     const int64_t slices = seen ? slices_of(&t) : 1;
     if (slices > 1)
         return tess_fail(
@@ -170,9 +148,9 @@ tess_status tess_pages_check_one(const char *path, tess_error *error)
     if (pages.count == 1)
         return TESS_OK;
     return tess_fail(error, TESS_UNSUPPORTED,
-                     "holds %lld pages, and an image has one; split it (gdal_translate GTIFF_DIR:1:IN.tif "
+                     "holds %lld pages, and an image has one; split it (gdal_translate GTIFF_DIR:%lld:IN.tif "
                      "OUT.tif takes the first), or stack the pages into a volume (D,H,W) in an .npy file",
-                     (long long)pages.count);
+                     (long long)pages.count, (long long)pages.first);
 }
 
 tess_status tess_reader_open_page(tess_memory *memory, const char *path, uint64_t place, tess_reader **out,

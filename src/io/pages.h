@@ -1,7 +1,8 @@
 /* pages.h: the images of a TIFF file that holds several, each read like a separate file.
  *
  * The list of directories is walked here, and GDAL opens a directory of the named file by its offset: GDAL
- * never interprets a part of a name. Overviews and masks are not pages. */
+ * never interprets a part of a name. Overviews and masks are not pages. A file of one image whose first directory is a
+ * preview of it (camera raw) is refused: GDAL would read the preview. */
 #ifndef TESS_IO_PAGES_H
 #define TESS_IO_PAGES_H
 
@@ -9,6 +10,7 @@
 
 typedef struct tess_pages {
     int64_t count;
+    int64_t first; /* number of the first page's directory, from 1: previews and masks may stand before it */
     uint64_t *places; /* offsets of the directories in the file; owned: tess_small_free */
 } tess_pages;
 

@@ -19,7 +19,7 @@ struct tess_writer {
     bool parts;         /* other rows are written by other processes */
     size_t held;        /* bytes counted for the extras */
     tess_extras extras; /* of the file that is restored */
-    char lost[192];
+    char lost[320];
     char *row; /* one row with its colours in the format's order; NULL: they are in that order */
 };
 

@@ -1,5 +1,6 @@
 /* xmp_behind.c: removes from a JPEG's XMP packet what it says of data behind the image (jpeg_behind.c), which the result
- * does not have: an album would show a film that is not there, a viewer would look for a gain map.
+ * does not have: an album would show a film that is not there, a viewer would look for a gain map. In other formats the same
+ * goes for the rest of a long packet, which a JPEG has in segments of its own.
  *
  * The statements are attributes or elements in known namespaces. They are overwritten by spaces, so that the packet keeps
  * its length and stays well-formed; everything else stays as it is, byte for byte. */
@@ -91,10 +92,10 @@ static void remove_named(text in, const char *prefix, size_t prefix_bytes, const
     }
 }
 
-void tess_xmp_forget_behind(tess_blob *xmp)
+static void forget(tess_blob *xmp, const statement *list, size_t count)
 {
-    for (size_t i = 0; i < sizeof statements / sizeof *statements && xmp->bytes > 0; i++) {
-        const statement *s = &statements[i];
+    for (size_t i = 0; i < count && xmp->bytes > 0; i++) {
+        const statement *s = &list[i];
         text all = {(char *)xmp->data, (char *)xmp->data + xmp->bytes}, rest = all;
         all.at++; /* every name has a character before it */
         for (char *uri; (uri = find(rest, s->space, strlen(s->space))); rest.at = uri + 1) {
@@ -112,4 +113,15 @@ void tess_xmp_forget_behind(tess_blob *xmp)
             remove_named(all, name, bytes, s->name);
         }
     }
+}
+
+void tess_xmp_forget_behind(tess_blob *xmp)
+{
+    forget(xmp, statements, sizeof statements / sizeof *statements);
+}
+
+void tess_xmp_forget_more(tess_blob *xmp)
+{
+    static const statement more = {"http://ns.adobe.com/xmp/note/", "HasExtendedXMP"};
+    forget(xmp, &more, 1);
 }

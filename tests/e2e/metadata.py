@@ -338,4 +338,5 @@ def main():
     bench.finish()
 
 
-main()
+if __name__ == "__main__":  # lost_metadata.py takes the formats from here
+    main()
