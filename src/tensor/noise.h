@@ -112,6 +112,8 @@ typedef struct tess_noise_result {
     tess_noise_confidence confidence; /* the lowest of theirs; UNKNOWN only if no channel gave one */
     double
         shared; /* of three channels: the mean correlation of their noise, 0 to 1; else 0. The mean over slices. */
+    /* of an image: that of the two that share most. If the level of one channel is estimated too low, only this shows it. */
+    double most_shared;
     /* For a volume, else NULL: the levels of each slice, channel by channel, in the memory of the tess_noise. A slice
      * whose level is rough may share that of slices near it (noise_share.c), and one without data has the mean of the
      * others. `channel` is then the mean over the slices. */

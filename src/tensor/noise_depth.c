@@ -48,7 +48,8 @@ void tess_noise_end_slice(tess_noise *noise)
         tess_noise_doubt_places(noise, levels, channels);
         for (int c = 0; c < channels; c++)
             tess_noise_limit_level(noise, c, noise->sketches[noise->slice * channels + c].equal, &levels[c]);
-        noise->shared += tess_noise_find_shared(noise, levels);
+        double most;
+        noise->shared += tess_noise_find_shared(noise, levels, &most);
         noise->shared_count += levels[0].sigma > 0;
     }
     noise->slice++;

@@ -274,7 +274,7 @@ void tess_noise_end(const tess_noise *noise, tess_noise_result *result)
     }
     result->sigma = known ? sqrt(sum / known) : 0;
     if (!noise->slices)
-        result->shared = tess_noise_find_shared(noise, result->channel);
+        result->shared = tess_noise_find_shared(noise, result->channel, &result->most_shared);
     else if (noise->shared_count)
         result->shared = noise->shared / (double)noise->shared_count;
 }

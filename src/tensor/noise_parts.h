@@ -151,8 +151,9 @@ typedef struct tess_noise_triple {
 } tess_noise_triple;
 /* The patches at every second place of every second row of patches: takes those that end with the newest row. */
 void tess_noise_take_triples(tess_noise *noise, int64_t patch_row);
-/* The mean correlation of the noise of three channels with these levels, 0 to 1. Overwrites noise->order. */
-double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *levels);
+/* The mean correlation of the noise of three channels with these levels, 0 to 1; `most`: of the two that share most.
+ * Overwrites noise->order. */
+double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *levels, double *most);
 
 /* For volumes (noise_depth.c): the memory for the levels of the slices, false if it cannot be counted; stores those
  * of the slice that has ended; the result after the last. */

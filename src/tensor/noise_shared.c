@@ -106,10 +106,11 @@ void tess_noise_take_triples(tess_noise *noise, int64_t patch_row)
     }
 }
 
-double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *levels)
+double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *levels, double *most)
 {
     const int64_t all = noise->triple_count, count = tess_max_i64(FEWEST, (int64_t)(quietest * (double)all));
     double square[CHANNELS] = {0}, both[CHANNELS] = {0}, sum = 0;
+    *most = 0;
     if (all < FEWEST)
         return 0;
     for (int64_t i = 0; i < all; i++)
@@ -129,7 +130,9 @@ double tess_noise_find_shared(const tess_noise *noise, const tess_noise_level *l
     }
     for (int p = 0; p < CHANNELS; p++) {
         const double a = square[pairs[p][0]], b = square[pairs[p][1]], apart = (a + b) / 2 - both[p];
-        sum += fmax(fmin(both[p] / sqrt(a * b), 1 - apart), 0) / CHANNELS;
+        const double shared = fmax(fmin(both[p] / sqrt(a * b), 1 - apart), 0);
+        sum += shared / CHANNELS;
+        *most = fmax(*most, shared);
     }
     return sum;
 }

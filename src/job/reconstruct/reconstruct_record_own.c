@@ -76,6 +76,19 @@ static void add_masked(tess_json **own, const tess_problem *p)
     tess_json_set(own, "masked", masked);
 }
 
+/* Adds how the network takes the channels, by the names of denoise. */
+static void add_channels(tess_json **own, const tess_record_own *about)
+{
+    const tess_problem *p = about->problem;
+    if (p->channels > 1)
+        tess_json_set_string(own, "channels", about->model->model.channels > 1 ? "together" : "one by one");
+    if (p->channels == TESS_TOGETHER_COLOURS && p->physics == TESS_PHYSICS_BLUR && !p->synthetic &&
+        !p->as_published)
+        tess_json_set_double(own, "noise_correlation", p->colours.correlation);
+    if (p->colours.equal)
+        tess_json_set_bool(own, "equal_channels", true);
+}
+
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
 static void add_taken(tess_json **own, const tess_record_own *about)
 {
@@ -209,6 +222,7 @@ void tess_record_add_own(tess_json **record, const tess_record_own *about)
         tess_json_set_double(&own, "noise", r->noise * tess_problem_measured_unit(p));
     add_of_blurs(&own, "weights", p, p->weights);
     add_of_blurs(&own, "gains", p, p->gains);
+    add_channels(&own, about);
     add_taken(&own, about);
     tess_json_set_double(&own, "sigma", r->sigma);
     tess_json_set_double(&own, "last_sigma", done > 0 ? outcome->iterations[done - 1].sigma : r->last_sigma);

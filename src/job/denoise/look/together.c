@@ -6,29 +6,14 @@
  *
  * Channels that are no colours must not be denoised together either: a network for colours prints the structures of one into the
  * others (heights beside slopes and aspects: 3 dB gained instead of 12, and 5 dB lost instead of 2 gained). */
-#include <stdio.h>
-#include <string.h>
-
+#include "job/common/together.h"
 #include "base/checked.h"
-#include "job/common/note.h"
 #include "job/denoise/look/together.h"
 
-enum { ROWS = 16, COLOURS = 3 };
+enum { ROWS = 16, COLOURS = TESS_TOGETHER_COLOURS };
 static const double SHARED = 0.6, ALIKE = 0.4;
 /* on the [0,1] scale: in weaker noise, texture, which colours share, may be taken for it */
 static const double LEAST = 2.5 / 255;
-
-static bool is_gray(const tess_image_info *info, int64_t rows, const char *samples,
-                    const unsigned char *valid)
-{
-    const size_t size = tess_dtype_size(info->dtype), step = (size_t)info->channels;
-    for (size_t i = 0; i < (size_t)(rows * info->width) * step; i += step)
-        for (size_t c = 1; c < COLOURS; c++)
-            if (valid[i] != valid[i + c] ||
-                (valid[i] && memcmp(samples + i * size, samples + (i + c) * size, size) != 0))
-                return false;
-    return true;
-}
 
 tess_status tess_denoise_find_equal(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error)
@@ -51,7 +36,8 @@ tess_status tess_denoise_find_equal(tess_engine *engine, const tess_denoise_sett
         status = tess_stop_check(&engine->stop, error);
         if (status == TESS_OK)
             status = tess_denoise_read_rows(info, reader, count, values, valid, error);
-        gray = status == TESS_OK && is_gray(info, count, values, valid);
+        gray = status == TESS_OK && tess_together_equal(values, tess_dtype_size(info->dtype),
+                                                        (size_t)info->channels, count * info->width, valid);
     }
     file->look.equal = gray && status == TESS_OK;
     tess_reader_close(reader);
@@ -63,30 +49,14 @@ tess_status tess_denoise_find_equal(tess_engine *engine, const tess_denoise_sett
 tess_status tess_denoise_choose_together(tess_engine *engine, const tess_denoise_settings *settings,
                                          tess_denoise_file *file, tess_error *error)
 {
-    const bool equal = file->look.equal;
-    const bool shared = file->sigma_estimated && file->sigma > LEAST && file->look.noise.shared > SHARED;
-    const bool unlike = file->look.looked && file->look.alike < ALIKE;
-    char why[112];
-    if (file->model->model.channels != COLOURS || file->sigma == 0 || !(equal || shared || unlike))
+    const tess_together seen = {.equal = file->look.equal,
+                                .shared = file->sigma_estimated && file->sigma > LEAST &&
+                                          file->look.noise.shared > SHARED,
+                                .correlation = file->look.noise.shared,
+                                .unlike = file->look.looked && file->look.alike < ALIKE,
+                                .alike = file->look.alike};
+    if (file->model->model.channels != COLOURS || file->sigma == 0 ||
+        !tess_together_replace(&seen, file->input, settings->model != NULL, &settings->common))
         return TESS_OK;
-    if (equal)
-        snprintf(why, sizeof why, "its three channels are equal");
-    else if (unlike)
-        snprintf(why, sizeof why,
-                 "its channels are not alike, as colours are (correlation of their structures %.2f)",
-                 file->look.alike);
-    else
-        snprintf(why, sizeof why, "its channels share their noise (correlation %.2f)",
-                 file->look.noise.shared);
-    if (settings->model) {
-        tess_note(&settings->common, TESS_NOTE_WARNING,
-                  "%s: %s%s; `model` drunet-gray-small denoises each by itself", file->input, why,
-                  unlike ? ": a model for colours mixes them" : ", of which a model for colours leaves most");
-        return TESS_OK;
-    }
-    tess_note(&settings->common, TESS_NOTE_WARNING,
-              "%s: %s: each is denoised by itself, by the model for gray images; `model` drunet-color-small "
-              "takes them together",
-              file->input, why);
     return tess_engine_bundled_of(engine, 1, &file->model, error);
 }

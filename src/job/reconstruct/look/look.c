@@ -247,9 +247,9 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     p->low = 0;
     p->high = 1;
     /* A point is brighter than its blur, but the kernel leaves so much of it that it cannot be brighter than this. */
-    double peak;
-    TESS_TRY(tess_kernels_peak(p, &peak, error));
-    p->above = fmax(1 / fmax(peak, LEAST_PEAK) - 1, 0);
+    tess_kernel_facts kernels;
+    TESS_TRY(tess_kernels_look(p, &kernels, error));
+    p->above = fmax(1 / fmax(kernels.peak, LEAST_PEAK) - 1, 0);
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
         l->recipe->noise /= p->unit;
     scaling by = {(float)p->unit, p->offset};

@@ -25,15 +25,18 @@ tess_status tess_sample_kernel(const tess_problem *p, int64_t i, tess_sampled_ke
     return TESS_OK;
 }
 
-tess_status tess_kernels_peak(const tess_problem *p, double *peak, tess_error *error)
+tess_status tess_kernels_look(const tess_problem *p, tess_kernel_facts *out, tess_error *error)
 {
     tess_status status = TESS_OK;
-    *peak = 0;
+    *out = (tess_kernel_facts){0};
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
         tess_sampled_kernel kernel = {0};
         status = tess_sample_kernel(p, i, &kernel, error);
-        for (int64_t k = 0; status == TESS_OK && k < (2 * kernel.rows + 1) * (2 * kernel.columns + 1); k++)
-            *peak = fmax(*peak, kernel.values[k]);
+        for (int64_t k = 0; status == TESS_OK && k < (2 * kernel.rows + 1) * (2 * kernel.columns + 1); k++) {
+            const double value = kernel.values[k];
+            out->peak = fmax(out->peak, value);
+            out->squares += value * value / (double)p->count;
+        }
         tess_small_free(kernel.values);
     }
     return status;

@@ -7,7 +7,7 @@
 #include "job/reconstruct/mask/clipped.h"
 #include "job/reconstruct/mask/frame.h"
 #include "job/reconstruct/mask/squares.h"
-#include "job/reconstruct/problem/values.h"
+#include "job/reconstruct/problem/file_rows.h"
 
 /* Of the range: how far beyond it light may be that was cut off. */
 static const double BEYOND = 1;
@@ -58,34 +58,9 @@ typedef struct looking {
     tess_frames frames;
 } looking;
 
-typedef tess_status (*row_fn)(looking *l, int64_t y, const float *values, tess_error *error);
-
-/* Calls `take` for each row of the file, in the units in which the job will read it. */
-static tess_status read(looking *l, row_fn take, tess_error *error)
+static tess_status first_look(void *user, int64_t y, float *values, tess_error *error)
 {
-    const tess_problem *p = l->p;
-    const int64_t samples = tess_problem_row(p), rows = p->count * p->height;
-    tess_values values = {0};
-    tess_kept kept = {0};
-    float *row = tess_small_alloc((size_t)samples, sizeof *row);
-    tess_status status = row ? tess_values_open(p->memory, p->measurement, TESS_AXES_PLAIN, 0, &values, error)
-                             : tess_fail(error, TESS_NO_MEMORY, "no memory for a row of a blur");
-    for (int64_t y = 0; y < rows && status == TESS_OK; y++) {
-        status = tess_values_next(&values, error);
-        if (status == TESS_OK)
-            status = tess_values_take(&values, 1, 0, samples, row, &kept, error);
-        for (int64_t i = 0; i < samples && status == TESS_OK; i++)
-            row[i] = (float)((double)row[i] - p->offset) / (float)p->unit;
-        if (status == TESS_OK)
-            status = take(l, y, row, error);
-    }
-    tess_values_close(&values);
-    tess_small_free(row);
-    return status;
-}
-
-static tess_status first_look(looking *l, int64_t y, const float *values, tess_error *error)
-{
+    looking *l = user;
     (void)error;
     for (int64_t i = 0; i < tess_problem_row(l->p); i++)
         l->missing[y / l->p->height] += !isfinite(values[i]);
@@ -95,21 +70,24 @@ static tess_status first_look(looking *l, int64_t y, const float *values, tess_e
     return TESS_OK;
 }
 
-static tess_status look_for_frames(looking *l, int64_t y, const float *values, tess_error *error)
+static tess_status look_for_frames(void *user, int64_t y, float *values, tess_error *error)
 {
+    looking *l = user;
     return tess_frames_row(&l->frames, y, values, error);
 }
 
-static tess_status look_for_ends(looking *l, int64_t y, const float *values, tess_error *error)
+static tess_status look_for_ends(void *user, int64_t y, float *values, tess_error *error)
 {
+    looking *l = user;
     for (int i = 0; i < 2; i++)
         if (l->seek[i])
             TESS_TRY(tess_clipped_row(&l->clipped[i], y, values, error));
     return TESS_OK;
 }
 
-static tess_status hide_squares(looking *l, int64_t y, const float *values, tess_error *error)
+static tess_status hide_squares(void *user, int64_t y, float *values, tess_error *error)
 {
+    looking *l = user;
     (void)error;
     for (int64_t i = 0; i < tess_problem_row(l->p); i++) {
         const int64_t column = i / l->p->channels;
@@ -120,8 +98,9 @@ static tess_status hide_squares(looking *l, int64_t y, const float *values, tess
     return TESS_OK;
 }
 
-static tess_status count(looking *l, int64_t y, const float *values, tess_error *error)
+static tess_status count(void *user, int64_t y, float *values, tess_error *error)
 {
+    looking *l = user;
     const tess_problem *p = l->p;
     tess_hidden *h = &l->p->hidden;
     (void)error;
@@ -179,7 +158,7 @@ static tess_status find_ends(looking *l, tess_error *error)
         l->seek[i] = !h->keep[i ? TESS_HIDDEN_DARK : TESS_HIDDEN_BRIGHT] && !(few && i == 0) &&
                      tess_clipped_possible(&l->clipped[i]);
     if (l->seek[0] || l->seek[1])
-        TESS_TRY(read(l, look_for_ends, error));
+        TESS_TRY(tess_problem_file_rows(l->p, look_for_ends, l, error));
     if (few || (l->seek[0] && tess_clipped_found(&l->clipped[0])))
         h->bright =
             l->clipped[0].end - (few ? tess_clipped_waves(&l->clipped[0]) : tess_waves_of_highlight(l->p));
@@ -198,12 +177,12 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
     TESS_TRY(tess_frames_open(&l->frames, error));
     for (int i = 0; i < 2; i++)
         TESS_TRY(tess_clipped_open(&l->clipped[i], error));
-    TESS_TRY(read(l, first_look, error));
+    TESS_TRY(tess_problem_file_rows(p, first_look, l, error));
     TESS_TRY(check_missing(l, &any, error));
     if (any && h->keep[TESS_HIDDEN_MISSING]) /* they are refused when they are read */
         return TESS_OK;
     if (!h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames))
-        TESS_TRY(read(l, look_for_frames, error));
+        TESS_TRY(tess_problem_file_rows(p, look_for_frames, l, error));
     tess_frames_end(&l->frames, h);
     TESS_TRY(find_ends(l, error));
     if (!any && !h->frame && !isfinite(h->bright) && !isfinite(h->dark))
@@ -212,10 +191,10 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
         return tess_fail(error, TESS_NO_MEMORY, "no memory to note %lld blurs", (long long)p->count);
     TESS_TRY(tess_squares_open(p, error));
     if (h->squares) {
-        TESS_TRY(read(l, hide_squares, error));
+        TESS_TRY(tess_problem_file_rows(p, hide_squares, l, error));
         tess_squares_end(p);
     }
-    TESS_TRY(read(l, count, error));
+    TESS_TRY(tess_problem_file_rows(p, count, l, error));
     say(p, common);
     return TESS_OK;
 }

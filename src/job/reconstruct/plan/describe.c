@@ -5,6 +5,7 @@
 #include "job/common/choice.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
+#include "job/reconstruct/look/colours.h"
 #include "job/reconstruct/mask/hidden.h"
 #include "job/reconstruct/plan/choose.h"
 #include "job/reconstruct/problem/views.h"
@@ -14,7 +15,7 @@
 static const double COARSE = 1.45; /* pixels in the side of a voxel */
 
 /* Chooses the network for the image. A colour network assumes that all colours share their edges; in the synthetic
- * picture each colour has its own, so there colours are denoised one by one. */
+ * picture each colour has its own, so there colours are denoised one by one, as are measured ones that share their noise. */
 static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
 {
     const int64_t channels = job->problem.channels;
@@ -39,7 +40,12 @@ static tess_status find_model(tess_reconstruct_job *job, tess_error *error)
         return tess_fail(error, TESS_BAD_OPTION,
                          "`prior` slices: the model %s takes volumes; leave it out, or use a 2-D one", name);
     job->prior.engine = &job->engine;
-    return TESS_OK;
+    if (model->channels != TESS_TOGETHER_COLOURS)
+        return TESS_OK;
+    return tess_together_replace(&job->problem.colours, job->problem.measurement,
+                                 job->settings->model != NULL, &job->settings->common)
+               ? tess_engine_bundled_of(&job->engine, 1, &job->prior.model, error)
+               : TESS_OK;
 }
 
 /* The caller's record and trace must not replace a file that is read: each may also be a folder of views. */
@@ -81,6 +87,7 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
     TESS_TRY(tess_problem_describe(&context->memory, s, &job->problem, error));
     TESS_TRY(tess_detector_grid_choose(&job->problem, error));
     TESS_TRY(tess_problem_find_hidden(&job->problem, &s->common, error));
+    TESS_TRY(tess_problem_find_colours(&job->problem, error));
     const tess_problem *p = &job->problem;
     if (p->detector_grid)
         tess_note(&s->common, TESS_NOTE_DETAIL,

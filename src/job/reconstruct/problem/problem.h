@@ -4,6 +4,7 @@
 #define TESS_JOB_RECONSTRUCT_PROBLEM_PROBLEM_H
 
 #include "base/memory.h"
+#include "job/common/together.h"
 #include "physics/kernels.h"
 #include "physics/operator.h"
 #include "tessera.h"
@@ -73,13 +74,14 @@ typedef struct tess_problem {
     int64_t rows, columns;                  /* of the detector; a sinogram has 1 row */
     int64_t file_rows, file_columns;        /* of the views as they are read */
     tess_detector_grid
-        *detector_grid; /* of each view, if the views are resampled; owned; NULL: they are not */
-    bool keep_detector; /* they must not be */
-    bool keep_dead;     /* only detector pixels without any value are filled (dead_pixels.h) */
-    bool keep_rings;    /* errors of the detector's pixels must not be subtracted (rings.h) */
-    bool keep_outliers; /* of blurs (outliers.h) */
-    int64_t outliers;   /* values of blurs that were replaced */
-    tess_hidden hidden; /* values of blurs that are left out */
+        *detector_grid;    /* of each view, if the views are resampled; owned; NULL: they are not */
+    bool keep_detector;    /* they must not be */
+    bool keep_dead;        /* only detector pixels without any value are filled (dead_pixels.h) */
+    bool keep_rings;       /* errors of the detector's pixels must not be subtracted (rings.h) */
+    bool keep_outliers;    /* of blurs (outliers.h) */
+    int64_t outliers;      /* values of blurs that were replaced */
+    tess_hidden hidden;    /* values of blurs that are left out */
+    tess_together colours; /* of measured blurs with three channels (look/colours.h) */
     /* 3-D: 12 numbers per view, in voxels unless as_published; owned */
     double *vectors;
     bool parallel;             /* 3-D: the rays are parallel */
