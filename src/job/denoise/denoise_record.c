@@ -64,6 +64,8 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
     tess_choice_record(&job->engine, &plan);
     if (job->engine.separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)job->host_bytes);
+    if (job->links.words[0] && !job->strips.tiles)
+        tess_json_set_string(&plan, "exchanges", job->links.words);
     if (job->elsewhere.point.ranks > 0)
         tess_json_set(&plan, "elsewhere", tess_elsewhere_record(&job->elsewhere));
     tess_json_set(record, "plan", plan);
@@ -90,6 +92,8 @@ static void add_device(tess_json **measured, const tess_denoise_job *job, const 
     tess_json_set_int(measured, "rows_bytes", (int64_t)peak->bytes.by[TESS_MEM_HOST]);
     tess_json_set_int(measured, "driver_bytes", (int64_t)grown);
     tess_json_set_int(measured, "context_bytes", (int64_t)job->engine.facts.driver_bytes);
+    if (job->links.by_nccl && !job->strips.tiles)
+        tess_json_set_int(measured, "nccl_bytes", (int64_t)job->links.bytes);
     tess_json_set_double(measured, "gpu_busy", figures->busy);
     tess_json_set_int(measured, "shapes", figures->shapes);
     tess_json_set_double(measured, "shape_seconds", figures->shape_seconds);
