@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 enum { ROWS = 64, PIECE = 256 }; /* rows of a strip; columns that are written at once */
+enum { OF_GRID = 1, OF_PLACED }; /* which tiles fill a wanted pixel */
 
 /* A few rows of the level, and one tile. */
 typedef struct strip {
@@ -57,7 +58,7 @@ static tess_status open_strip(const tess_fill_blend *b, int level, strip *s, tes
     s->tile_wanted = (uint8_t *)data + at[6];
     s->lines = (uint8_t *)data + at[7];
     memset(s->lines, 0, (size_t)s->width);
-    for (int64_t i = 0; i < g->columns.count; i++) {
+    for (int64_t i = 0; g->used && i < g->columns.count; i++) {
         const int64_t start = tess_fill_start(&g->columns, i), end = start + g->columns.tile;
         s->lines[start] |= i > 0;
         if (end < s->width)
@@ -70,24 +71,22 @@ static tess_status add_tile(const tess_fill_blend *b, int level, int64_t id, str
 {
     const tess_fill_tile *t = &b->list->tiles[id];
     const tess_fill_grid *g = &b->list->grids[level];
-    const tess_fill_level *l = &b->map->levels[level];
-    const int64_t top = tess_fill_start(&g->rows, t->row), left = tess_fill_start(&g->columns, t->column),
-                  h = tess_min_i64(g->rows.tile, l->height - top),
-                  w = tess_min_i64(g->columns.tile, l->width - left);
     const int64_t count = t->pixels;
+    const bool placed = t->row < 0;
+    int64_t h, w, next = 0;
     TESS_TRY(tess_fill_journal_read(b->journal, id, s->entry, b->deviations ? 2 * count : count, error));
-    tess_bitmap_read(&l->wanted, top, left, h, w, s->tile_wanted);
-    int64_t next = 0;
+    tess_fill_tile_wanted(b->list, b->map, t, s->tile_wanted, &h, &w);
     for (int64_t y = 0; y < h; y++) {
-        const bool inside = top + y >= s->top && top + y < s->top + s->rows;
-        const double across = inside ? (double)tess_fill_weight(&g->rows, t->row, y) : 0;
+        const bool inside = t->top + y >= s->top && t->top + y < s->top + s->rows;
+        const double across = placed || !inside ? 1 : (double)tess_fill_weight(&g->rows, t->row, y);
         for (int64_t x = 0; x < w; x++) {
             if (!s->tile_wanted[y * w + x])
                 continue;
-            const int64_t own = next++, at = (top + y - s->top) * s->width + left + x;
+            const int64_t own = next++, at = (t->top + y - s->top) * s->width + t->left + x;
             if (!inside)
                 continue;
-            const double weight = across * (double)tess_fill_weight(&g->columns, t->column, x);
+            const double weight = placed ? 1 : across * (double)tess_fill_weight(&g->columns, t->column, x);
+            s->wanted[at] = placed ? OF_PLACED : OF_GRID;
             s->sum[at] += weight * (double)s->entry[own];
             s->weight[at] += weight;
             s->deviation[at] += b->deviations ? weight * (double)s->entry[count + own] : 0;
@@ -112,10 +111,16 @@ static tess_status blend_rows(const tess_fill_blend *b, int level, int64_t top, 
     tess_fill_touching(&g->rows, top, top + s->rows, &first, &end);
     for (int64_t row = first; row < end; row++)
         for (int64_t column = 0; column < g->columns.count; column++) {
-            const int64_t id = tess_fill_tile_at(b->list, level, row, column);
+            const int64_t id = tess_fill_tile_at(b->list, level, row * g->columns.count + column);
             if (id >= 0)
                 TESS_TRY(add_tile(b, level, id, s, error));
         }
+    for (int64_t i = 0; i < b->list->boxes[level].tile_count; i++) {
+        const tess_fill_box *all = &b->list->boxes[level].tiles[i];
+        if (all->top < top + s->rows && all->bottom > top)
+            TESS_TRY(add_tile(b, level, tess_fill_tile_at(b->list, level, tess_fill_grid_places(g) + i), s,
+                              error));
+    }
     for (int64_t i = 0; i < pixels; i++)
         if (s->wanted[i]) {
             s->sum[i] /= s->weight[i];
@@ -149,8 +154,9 @@ static void count_seams(const strip *s, tess_fill_seams *seams)
             if (!s->wanted[at] || !s->wanted[at - 1] || !s->wanted[at + 1])
                 continue;
             const double change = fabs(s->sum[at - 1] - 2 * s->sum[at] + s->sum[at + 1]);
-            *(s->lines[x] ? &seams->at : &seams->elsewhere) += change;
-            *(s->lines[x] ? &seams->pixels : &seams->others) += 1;
+            const bool line = s->lines[x] && s->wanted[at] == OF_GRID;
+            *(line ? &seams->at : &seams->elsewhere) += change;
+            *(line ? &seams->pixels : &seams->others) += 1;
         }
 }
 

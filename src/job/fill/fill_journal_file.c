@@ -11,7 +11,7 @@
 #include "job/fill/fill_journal_impl.h"
 #include "train/checksum.h"
 
-const char tess_journal_magic[8] = "TESSFIL2";
+const char tess_journal_magic[8] = "TESSFIL3";
 
 uint64_t tess_journal_checksum(const tess_journal_entry *head, const float *values)
 {

@@ -52,9 +52,8 @@ void tess_fill_map_close(tess_fill_map *map);
 /* The square of a level that a tile covers; pixels beyond the edge of the map repeat the last ones. */
 typedef struct tess_fill_window {
     int64_t level, y, x, size;
-    float *values;   /* size * size: heights minus `base`; 0 where there is none */
-    uint8_t *voids;  /* size * size: no value */
-    uint8_t *wanted; /* size * size: to be filled; 0 beyond the edge */
+    float *values;  /* size * size: heights minus `base`; 0 where there is none */
+    uint8_t *voids; /* size * size: no value */
 } tess_fill_window;
 /* Size of `scratch`. */
 size_t tess_fill_window_bytes(int64_t size);

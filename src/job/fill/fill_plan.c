@@ -15,6 +15,19 @@ static int64_t share_of(const tess_fill_job *job)
     return tess_ceil_div(job->list.count * job->samples, job->engine.dist->size);
 }
 
+/* The same of the largest group: groups follow each other. */
+static int64_t largest_share(const tess_fill_job *job)
+{
+    int64_t most = 0;
+    for (int level = 0; level < job->map.count; level++)
+        for (int guided = 0; guided < 2; guided++) {
+            int64_t first;
+            const int64_t end = tess_fill_list_group(&job->list, level, guided, &first);
+            most = tess_max_i64(most, end - first);
+        }
+    return tess_ceil_div(most * job->samples, job->engine.dist->size);
+}
+
 static uint64_t held_bytes(const tess_fill_job *job)
 {
     const tess_fill_journal_settings journal = {.tiles = job->list.count, .most = 2 * job->tile * job->tile};
@@ -153,7 +166,7 @@ tess_status tess_fill_plan_least(tess_fill_job *job, tess_error *error)
 
 tess_status tess_fill_plan(tess_fill_job *job, tess_error *error)
 {
-    const int64_t items = tess_max_i64(1, share_of(job)),
+    const int64_t items = tess_max_i64(1, largest_share(job)),
                   most = job->engine.separate_memory ? MOST_BATCH : MOST_BATCH_CPU;
     int64_t batch = job->settings->batch > 0 ? job->settings->batch : tess_min_i64(items, most);
     for (bool fits = false; !fits; batch /= 2) {

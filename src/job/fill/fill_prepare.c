@@ -8,7 +8,7 @@
 
 _Static_assert((int)TESS_CONDITIONS_COARSE == (int)TESS_FILL_FACTOR, "a guess comes from the next level");
 
-enum { VALUES, VOIDS, WANTED, GUESS, SMOOTH, CHANNELS, SCRATCH, PARTS };
+enum { VALUES, VOIDS, GUESS, SMOOTH, CHANNELS, SCRATCH, PARTS };
 
 static size_t place(const tess_fill_job *job, size_t at[PARTS])
 {
@@ -17,7 +17,6 @@ static size_t place(const tess_fill_job *job, size_t at[PARTS])
                  making = job->conditioned ? tess_conditions_bytes(job->tile, job->tile) : 0;
     const size_t sizes[PARTS] = {[VALUES] = square * f,
                                  [VOIDS] = square,
-                                 [WANTED] = square,
                                  [GUESS] = square * f,
                                  [SMOOTH] = job->conditioned ? square * f : 0,
                                  [CHANNELS] = job->conditioned ? square * f * TESS_CONDITIONS : 0,
@@ -52,8 +51,7 @@ static void open_one(tess_fill_prepared *p, tess_fill_job *job, int level, bool 
                               .window = {.level = level,
                                          .size = job->tile,
                                          .values = (float *)(void *)(memory + at[VALUES]),
-                                         .voids = (uint8_t *)memory + at[VOIDS],
-                                         .wanted = (uint8_t *)memory + at[WANTED]},
+                                         .voids = (uint8_t *)memory + at[VOIDS]},
                               .guess = (float *)(void *)(memory + at[GUESS]),
                               .conditions = {.smooth = (float *)(void *)(memory + at[SMOOTH]),
                                              .channels = (float *)(void *)(memory + at[CHANNELS])},
@@ -96,10 +94,8 @@ static void find_range(tess_fill_prepared *p)
 static tess_status read_tile(tess_fill_prepared *p, int64_t tile, tess_error *error)
 {
     tess_fill_job *job = p->job;
-    const tess_fill_tile *place = &job->list.tiles[tile];
-    const tess_fill_grid *grid = &job->list.grids[p->window.level];
-    p->window.y = tess_fill_start(&grid->rows, place->row);
-    p->window.x = tess_fill_start(&grid->columns, place->column);
+    p->window.y = job->list.tiles[tile].top;
+    p->window.x = job->list.tiles[tile].left;
     TESS_TRY(tess_fill_window_read(&job->map, &p->window, p->scratch, error));
     if (p->guided)
         tess_fill_guess(&job->map, &p->window, p->guess);

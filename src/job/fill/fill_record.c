@@ -74,6 +74,7 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     tess_json_set(&voids, "rule", rule_record(job));
     tess_json_set(&fill, "voids", voids);
     tess_json_set_int(&fill, "tiles", job->list.count);
+    tess_json_set_int(&fill, "placed_tiles", job->list.placed);
     tess_json_set_int(&fill, "guided_tiles", job->list.guided);
     tess_json_set_int(&fill, "levels", job->map.count);
     tess_json_set_string(&fill, "sampler", samplers[job->settings->sampler]);

@@ -136,16 +136,9 @@ static tess_status add_sample(stage *s, const item *one, const float *y, const f
                               tess_error *error)
 {
     tess_fill_job *job = s->job;
-    const tess_fill_tile *tile = &job->list.tiles[one->tile];
-    const tess_fill_grid *grid = &job->list.grids[s->level];
-    const tess_fill_level *level = &job->map.levels[s->level];
-    const int64_t top = tess_fill_start(&grid->rows, tile->row),
-                  left = tess_fill_start(&grid->columns, tile->column),
-                  h = tess_min_i64(job->tile, level->height - top),
-                  w = tess_min_i64(job->tile, level->width - left);
     const double count = (double)(one->sample + 1);
-    tess_bitmap_read(&level->wanted, top, left, h, w, s->wanted);
-    int64_t next = 0;
+    int64_t h, w, next = 0;
+    tess_fill_tile_wanted(&job->list, &job->map, &job->list.tiles[one->tile], s->wanted, &h, &w);
     for (int64_t i = 0; i < h * w; i++) {
         if (!s->wanted[i])
             continue;

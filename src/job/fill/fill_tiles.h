@@ -1,4 +1,4 @@
-/* fill_tiles.h: the tiles of a map, all of one size, and their weights where they overlap.
+/* fill_tiles.h: the grid of tiles of a map, all of one size, and their weights where they overlap.
  *
  * The diffusion model works on squares of one size. They are spread evenly over the map with at least the wanted overlap,
  * so that none hangs over the edge; a map that is smaller than a tile is extended by replication. In an overlap the

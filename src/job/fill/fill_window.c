@@ -21,8 +21,7 @@ tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64
     return TESS_OK;
 }
 
-/* Rows [0, h) and columns [0, w) of the window are in place; the others repeat the last ones. Nothing beyond the edge is
- * wanted. */
+/* Rows [0, h) and columns [0, w) of the window are in place; the others repeat the last ones. */
 static void extend(tess_fill_window *window, int64_t h, int64_t w)
 {
     const int64_t size = window->size;
@@ -31,7 +30,6 @@ static void extend(tess_fill_window *window, int64_t h, int64_t w)
             const int64_t at = y * size + x, from = tess_min_i64(y, h - 1) * size + tess_min_i64(x, w - 1);
             window->values[at] = window->values[from];
             window->voids[at] = window->voids[from];
-            window->wanted[at] = 0;
         }
 }
 
@@ -54,9 +52,7 @@ tess_status tess_fill_window_read(tess_fill_map *map, tess_fill_window *window, 
         TESS_TRY(
             tess_fill_read(map, window->y, window->x, h, w, heights, heights + size * size, NULL, error));
     tess_bitmap_read(&level->voids, window->y, window->x, h, w, window->voids);
-    tess_bitmap_read(&level->wanted, window->y, window->x, h, w, window->wanted);
     widen(window->voids, h, w, size);
-    widen(window->wanted, h, w, size);
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++) {
             const int64_t at = y * size + x;

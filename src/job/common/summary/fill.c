@@ -67,9 +67,12 @@ void tess_say_filling(tess_summary *w, const tess_json *record)
              tess_json_get_string(fill, "sampler", "?"), (long long)tess_json_get_int(fill, "steps", 0),
              (long long)tess_json_get_int(fill, "samples", 0));
     tess_say_device(w, record);
-    tess_say(w, "plan      %lld tiles of %lld with an overlap of %lld",
+    tess_say(w,
+             "plan      %lld tiles of %lld, %lld of them around voids that fit, the others with an overlap "
+             "of %lld",
              (long long)tess_json_get_int(fill, "tiles", 0),
              (long long)tess_json_as_int(tess_json_at(tess_json_get(plan, "tile"), 0), 0),
+             (long long)tess_json_get_int(fill, "placed_tiles", 0),
              (long long)tess_json_get_int(plan, "overlap", 0));
     if (tess_json_get_int(fill, "levels", 1) > 1)
         tess_say(w, " at %lld sizes of the map, %lld of them guided by a coarser one",
