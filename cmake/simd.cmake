@@ -1,7 +1,8 @@
 # The SIMD sources are compiled once per instruction set, with the vector width as a constant; the matrix instructions
 # have a file each. What runs is chosen at run time (src/cpu/conv/dispatch.c), so the rest stays at the base set.
 set(SIMD_SOURCES ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_direct.c ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_winograd.c
-    ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_grad.c ${CMAKE_SOURCE_DIR}/src/cpu/statistics/simd_statistics.c)
+    ${CMAKE_SOURCE_DIR}/src/cpu/conv/simd_grad.c ${CMAKE_SOURCE_DIR}/src/cpu/statistics/simd_statistics.c
+    ${CMAKE_SOURCE_DIR}/src/cpu/norm/simd_norm.c)
 list(FILTER TESSERA_SOURCES EXCLUDE REGEX "src/cpu/[a-z]+/(simd_|bf16_)")
 
 set(SIMD_OBJECTS "")
@@ -30,7 +31,7 @@ endif()
 list(APPEND TESSERA_SOURCES ${BF16_SOURCE})
 # Loops of a few lanes, written plainly: only -O3 makes vectors of them.
 set_source_files_properties(src/cpu/rays/radon_project.c src/cpu/rays/radon_back.c src/cpu/elementwise/pointwise.c
-                            src/cpu/norm/passes.c src/cpu/norm/gradient_passes.c src/cpu/elementwise/gradients.c src/cpu/train/optimize.c
+                            src/cpu/norm/gradient_passes.c src/cpu/elementwise/gradients.c src/cpu/train/optimize.c
                             src/cpu/train/loss.c src/cpu/elementwise/channel_map.c src/cpu/elementwise/channel_dot.c src/cpu/statistics/moments.c src/cpu/statistics/score.c src/cpu/conv/grad.c src/cpu/conv/grad_patches.c src/cpu/conv/channel_sum.c
                             src/tensor/terrain/smooth_solve.c src/tensor/terrain/smooth_transfer.c src/tensor/terrain/conditions.c
                             src/tensor/terrain/void_maker.c src/tensor/terrain/roughness.c src/tensor/symmetric.c src/tensor/moments.c

@@ -102,6 +102,23 @@ typedef struct tess_f64_kernels {
     void (*solve)(const double *u, const double *inverse, double *m);
 } tess_f64_kernels;
 
+/* Pixels of one row of a normalised image; fp32 or bf16 (`half`). */
+typedef struct tess_norm_run {
+    const void *in;
+    void *out;
+    int64_t in_pixel, out_pixel; /* elements from pixel to pixel */
+    int64_t pixels, channels;
+    bool in_half, out_half, relu, silu;
+    const float *table; /* [centre, factor, offset][channel] */
+} tess_norm_run;
+
+typedef struct tess_norm_kernels {
+    /* Adds the sums of the values and of their squares of each channel; at most 32 pixels. */
+    void (*sum)(const tess_norm_run *run, double *values, double *squares);
+    /* out = activation((in - centre) * factor + offset). */
+    void (*apply)(const tess_norm_run *run);
+} tess_norm_kernels;
+
 typedef struct tess_f32_kernels {
     const char *isa;
     int vector; /* floats per vector */
@@ -110,6 +127,7 @@ typedef struct tess_f32_kernels {
     tess_winograd_kernels winograd;
     const tess_grad_kernels *grad;
     const tess_f64_kernels *f64;
+    const tess_norm_kernels *norm;
 } tess_f32_kernels;
 
 /* The destination of one pixel of a register block, and the values added to it. */

@@ -148,6 +148,7 @@ static void transform_output(const float *m, int64_t step, int64_t channels, con
 extern const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels);
 extern const tess_grad_kernels TESS_ISA_NAME(tess_grad_kernels);
 extern const tess_f64_kernels TESS_ISA_NAME(tess_f64_kernels);
+extern const tess_norm_kernels TESS_ISA_NAME(tess_norm_kernels);
 extern void TESS_ISA_NAME(tess_direct_row)(const tess_direct_row *row);
 
 const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TESS_ISA),
@@ -156,6 +157,7 @@ const tess_f32_kernels TESS_ISA_NAME(tess_f32_kernels) = {.isa = TESS_STRING(TES
                                                           .direct_row = TESS_ISA_NAME(tess_direct_row),
                                                           .grad = &TESS_ISA_NAME(tess_grad_kernels),
                                                           .f64 = &TESS_ISA_NAME(tess_f64_kernels),
+                                                          .norm = &TESS_ISA_NAME(tess_norm_kernels),
                                                           .winograd = {.side = 4,
                                                                        .rows = ROWS,
                                                                        .block = BLOCK,

@@ -46,12 +46,14 @@ static void sum_channel(const tess_norm_passes *p, int64_t c, double sums[2])
     }
 }
 
-static void train(tess_pool *pool, const tess_op *op, const tess_op_buffers *buffers)
+static void train(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
 {
+    tess_pool *pool = cpu->pool;
     const int64_t channels = op->in[0].c;
     const float *params = buffers->in[1];
     float *statistics = buffers->out[1], *running = op->outputs > 2 ? buffers->out[2] : NULL;
-    tess_norm_passes p = {.activation = op->activation,
+    tess_norm_passes p = {.kernels = cpu->f32->norm,
+                          .activation = op->activation,
                           .out = &op->out[0],
                           .in_data = buffers->in[0],
                           .out_data = buffers->out[0]};
@@ -79,8 +81,9 @@ static void train(tess_pool *pool, const tess_op *op, const tess_op_buffers *buf
 
 /* With x^ = (x - mean) / deviation and m values a channel: the gradient of x is
  * (g - sum(g) / m - x^ sum(g x^) / m) weight / deviation. */
-static void train_grad(tess_pool *pool, const tess_op *op, const tess_op_buffers *buffers)
+static void train_grad(const tess_cpu *cpu, const tess_op *op, const tess_op_buffers *buffers)
 {
+    tess_pool *pool = cpu->pool;
     const int64_t channels = op->in[1].c;
     const float *statistics = buffers->in[2], *params = buffers->in[3];
     float *out = buffers->out[1];
@@ -112,7 +115,7 @@ static void batch_run(tess_device *device, const tess_op *op, void *state, const
                       tess_stream *stream)
 {
     (void)state, (void)stream;
-    (op->kind == TESS_OP_BATCH_NORM_TRAIN ? train : train_grad)(tess_cpu_of(device)->pool, op, buffers);
+    (op->kind == TESS_OP_BATCH_NORM_TRAIN ? train : train_grad)(tess_cpu_of(device), op, buffers);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

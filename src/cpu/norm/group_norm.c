@@ -103,6 +103,7 @@ static void norm_run(tess_device *device, const tess_op *op, void *state, const 
                             .more_data = buffers->in[1]};
     tess_norm_passes *p = &norm.passes;
     tess_norm_divide(p, &op->in[0], TESS_NORM_PARTS);
+    p->kernels = tess_cpu_of(device)->f32->norm;
     p->activation = op->activation;
     p->out = &op->out[0];
     p->in_data = buffers->in[0];

@@ -131,6 +131,7 @@ static void grad_run(tess_device *device, const tess_op *op, void *state, const 
                              .more_data = buffers->in[3]}};
     tess_norm_passes *p = &job.norm.passes;
     divide(op, buffers->workspace, &job);
+    p->kernels = tess_cpu_of(device)->f32->norm;
     p->activation = op->activation;
     p->gradient = &op->in[0];
     p->gradient_data = buffers->in[0];

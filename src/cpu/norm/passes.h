@@ -5,11 +5,13 @@
 #define TESS_CPU_NORM_PASSES_H
 
 #include "base/pool.h"
+#include "cpu/conv/kernels.h"
 #include "op/op.h"
 
 enum { TESS_NORM_PARTS = 64 };
 
 typedef struct tess_norm_passes {
+    const tess_norm_kernels *kernels; /* forward */
     tess_activation activation;
     const tess_tensor *in, *out,
         *gradient; /* gradient: of the result, after its activation; backward alone */
