@@ -90,10 +90,10 @@ void *tess_training_input(const tess_training *training, int index, tess_tensor 
 void *tess_training_target(const tess_training *training, tess_tensor *tensor);
 void *tess_training_mask(const tess_training *training, tess_tensor *tensor);
 
-/* A step: control, one pass for each micro-batch, update, result. All but the last only queue work; result reports
- * what failed.
- *
- * Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
+/* A step: control, one pass for each micro-batch, update, end, result. All but the last only queue work; result reports
+ * what failed. The next step may be queued before the result of the one before is taken: so many at most. */
+enum { TESS_STEPS_QUEUED = 2 };
+/* Sets the numbers of this step, before its first pass: TESS_CONTROLS values, read before the call returns. */
 void tess_training_control(tess_training *training, const double *control, tess_stream *stream);
 /* Forward and backward of micro-batch `index` of the step: the first one also starts the sums of the gradients. */
 void tess_training_pass(tess_training *training, int index, tess_stream *stream);
@@ -107,8 +107,13 @@ void tess_training_last_pass(tess_training *training, int index, tess_gradients_
 float *tess_training_gradients(const tess_training *training);
 /* The optimizer's step; nothing is left to do if the pass updates. */
 void tess_training_update(tess_training *training, tess_stream *stream);
-/* Waits, then returns the loss of the last step (without the loss scale) and the norm of its gradients (likewise; not
- * finite: the update was skipped; if the pass updates, only that of some parameters was, and training cannot go on). */
+/* Queues the way of loss and norm back to the host. */
+void tess_training_end(tess_training *training, tess_stream *stream);
+/* Steps that were ended and whose result was not taken. */
+int tess_training_queued(const tess_training *training);
+/* Waits for the oldest of them, or ends a step and waits for it if there is none; if it is the only one, for all work of the stream. Returns its
+ * loss (without the loss scale) and the norm of its gradients (likewise; not finite: the update was skipped; if the
+ * pass updates, only that of some parameters was, and training cannot go on). */
 tess_status tess_training_result(tess_training *training, tess_stream *stream, double *loss, double *norm,
                                  tess_error *error) TESS_MUST_CHECK;
 

@@ -84,6 +84,10 @@ def check_stats(bench):
                     m["repeats"] == 2 and abs(m["samples_per_second"] * m["seconds"] - 32) < 1e-9, f"stats: an epoch: {p}")
     bench.check(all(0 < p["measured"]["condense_seconds"] for p in trained if p["plan"]["condensed"]), "stats: condensing is timed")
     bench.check(len({(p["measured"]["loss"], p["plan"]["condensed"]) for p in trained}) == 2, "stats: cubes from anywhere are trained alike")
+    queued = bench.run("bench", "stats", "--only", "channels-20x32x32x10-", "--device", "cpu", "--repeats", "2", "--seconds", 0, "--phase", "2", "--precisions", "fp32",
+                       env={"TESSERA_QUEUE": "1"})
+    losses = [json.loads(line)["measured"]["loss"] for line in queued.out.splitlines()]
+    bench.check(losses == [p["measured"]["loss"] for p in trained], f"stats: steps that are queued one ahead are the same: {losses} {queued.err}")
     bench.check_refused(bench.run("bench", "stats", "--phase", "3", "--device", "cpu"), 2, "--phase 3", "both")
     few = bench.run("bench", "stats", "--only", "size-10x128", "--device", "cpu", "--repeats", "1", "--seconds", 0, "--memory", "1M")
     bench.check_refused(few, 1, "does not fit")

@@ -2,7 +2,8 @@
 
 The result denoises; a run that was killed, stopped or divided otherwise gives the same bits; memory is as planned and
 limits are kept; every mistake is one line. KILLS: how often a run is killed with SIGKILL (default 5). On a card (DEVICE cuda)
-only runs that are killed and stopped are tried, with more steps, so that kills meet them.
+only runs that are killed and stopped are tried, with more steps, so that kills meet them. DEVICE card uses the CPU as a card
+(TESSERA_QUEUE=1): its steps are queued one ahead, and everything is as on the CPU.
 """
 import json
 import os
@@ -20,7 +21,8 @@ from support import Bench, picture, psnr, read_metadata, read_safetensors, to_in
 DRUNET = {"architecture": "drunet", "widths": [8, 8, 16, 16], "blocks": 1}
 DNCNN = {"architecture": "dncnn", "widths": [16], "depth": 5, "norm": "batch"}
 NOISE = 0.1
-DEVICE = sys.argv[3] if len(sys.argv) > 3 else "cpu"
+CARD = sys.argv[3:] == ["card"]
+DEVICE = sys.argv[3] if len(sys.argv) > 3 and not CARD else "cpu"
 STEPS = 100 if DEVICE == "cpu" else 4000  # of a run that is stopped
 
 
@@ -192,7 +194,7 @@ def event_steps(folder):
 
 
 STOPPED = {"steps": STEPS, "phases": [{"steps": STEPS * 3 // 5}, {"steps": STEPS * 2 // 5, "crop": 32, "batch": 3}], "network": DNCNN,
-           "validation__folder": "held", "validation__every": STEPS // 100, "schedule": {"kind": "plateau", "patience": 3},
+           "validation__folder": "held", "validation__every": 10 if CARD else STEPS // 100, "schedule": {"kind": "plateau", "patience": 3},
            "checkpoint__every": STEPS * 7 // 100}
 
 
@@ -374,6 +376,34 @@ def check_checkpoints(bench):
     bench.check_refused(result, 1, "step-000000020.ckpt", "checksum")
 
 
+def check_card(bench, kills):
+    """Steps are queued one ahead but before validations, checkpoints and ends of phases."""
+    shutil.copytree(bench.path("images"), bench.path("cut"))
+    whole = (bench.path("images") / "0.png").read_bytes()
+    (bench.path("cut") / "bad.png").write_bytes(whole[:len(whole) // 2])  # its head is good: fails when it is drawn
+    growing = {"network": DNCNN, "loss": {"kind": "mse"}, "optimizer": {"kind": "sgd", "rate": 3, "clip": 0},
+               "schedule": {"kind": "constant", "warmup": 0}, "checkpoint__every": 3}
+    cut = {"data__folders": ["cut"], "batch": 1, "checkpoint__every": 2}
+    told, results = {"0": [], "1": []}, {}
+    for queue, said in told.items():
+        os.environ["TESSERA_QUEUE"] = queue
+        results[queue] = train(bench, f"run{queue}", tensorboard=f"run{queue}-events", **STOPPED)
+        for changes, words in ((growing, ("the loss is", "the last checkpoint is of step 3")), (cut, ("cut/bad.png",))):
+            result = bench.run("train", config(bench, "bad", **changes), "--quiet")
+            bench.check_refused(result, 1, *words)
+            said.append((result.err, [c.name for c in checkpoints(bench, "bad")]))
+            forget(bench, "bad")
+    bench.check(told["0"] == told["1"], f"runs end at the same step and for the same reason: {told}")
+    if all(results.values()):
+        planned = [results[queue]["plan"]["peak_bytes"]["total"] for queue in told]
+        bench.check(planned[1] > planned[0], f"one more batch is planned, for the step ahead: {planned}")
+        bench.check(same(weights(bench, "run0"), weights(bench, "run1")), "steps ahead: the same bits")
+        bench.check(log_of(bench, "run0") == log_of(bench, "run1"), "steps ahead: the same log")
+        bench.check(event_steps(bench.path("run0-events")) == event_steps(bench.path("run1-events")), "steps ahead: the same event files")
+    check_stopped(bench, kills)
+    check_first_step(bench)
+
+
 def main():
     bench, kills = Bench(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 5
     make_images(bench)
@@ -381,6 +411,9 @@ def main():
         bench.need_device(DEVICE)
         check_stopped(bench, kills)
         check_first_step(bench)
+        return bench.finish()
+    if CARD:
+        check_card(bench, kills)
         return bench.finish()
     check_results(bench)
     check_equal(bench)

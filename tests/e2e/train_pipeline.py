@@ -54,6 +54,11 @@ def tensors(bench, name):
     return data[8 + int.from_bytes(data[:8], "little"):]
 
 
+def logged(bench, name):
+    lines = [json.loads(line) for line in bench.path(f"{name}.log").read_text().splitlines()]
+    return [(line["step"], line["loss"], line["gradient_norm"], line["rate"]) for line in lines if "loss" in line]
+
+
 def check_result(bench):
     checked = {"epochs": 20, "validation__folder": "held", "optimizer": {"rate": 3e-3}}
     record = train(bench, "found", **checked)
@@ -116,6 +121,9 @@ def check_equal(bench):
         for name, changes in (("workers", {"data__workers": 3}), ("all", {"recompute": "all"})):
             if train(bench, name, pipeline=pipeline, **changes):
                 bench.check(tensors(bench, "one") == tensors(bench, name), f"{pipeline}: the same bits: {name}")
+        if DEVICE == "cpu" and bench.record("train", config(bench, "ahead", pipeline=pipeline, checkpoint__every=5), env={"TESSERA_QUEUE": "1"}):
+            bench.check(tensors(bench, "one") == tensors(bench, "ahead") and logged(bench, "one") == logged(bench, "ahead"),
+                        f"{pipeline}: steps that are queued one ahead: the same bits and losses")
         path, folder = config(bench, "killed", pipeline=pipeline), bench.path("killed-checkpoints")
         for _ in range(2):
             resume = ("--resume",) if list(folder.glob("*.ckpt")) else ()
@@ -133,7 +141,7 @@ def check_equal(bench):
             bench.check_refused(bench.run("train", path, "--resume", "--quiet"), 1, "cubes", "run's start")
             for name in ("00b.npy", "00b_mask.npy"):
                 (bench.path("cubes") / name).unlink()
-        for name in ("one", "workers", "all", "killed"):
+        for name in ("one", "workers", "all", "ahead", "killed"):
             shutil.rmtree(bench.path(f"{name}-checkpoints"), ignore_errors=True)
 
 

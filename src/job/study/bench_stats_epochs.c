@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEPTH = 2 };
-
 static size_t cube_bytes(const tess_stats_data *d)
 {
     return tess_stats_bytes(d) / (size_t)d->distinct;
@@ -77,6 +75,7 @@ tess_status tess_stats_open_queue(tess_stats_epochs *e, tess_error *error)
                                     .data = e->data,
                                     .base = condensed ? e->condensed.data : e->data->block.data,
                                     .distinct = condensed ? l->samples : e->data->distinct};
+    e->steps = (tess_steps){.training = e->training, .feed = &e->feed, .fed = e->steps.fed};
     if (e->point->resident && !condensed)
         return TESS_OK;
     const tess_data_settings settings = {.source = &e->source.source,
@@ -85,30 +84,25 @@ tess_status tess_stats_open_queue(tess_stats_epochs *e, tess_error *error)
                                          .batch = l->batch,
                                          .parts = e->choice.micro_batches,
                                          .first_step = e->state.step,
-                                         .depth = e->choice.micro_batches + DEPTH,
+                                         .depth = tess_steps_depth(e->overlap, e->choice.micro_batches),
                                          .workers = engine->device->host_memory ? 1 : 0};
     TESS_TRY(tess_feed_open(&e->feed, engine->device, e->training, &e->source.source, 0, error));
-    return tess_data_open(&settings, &e->queue, error);
+    return tess_data_open(&settings, &e->steps.queue, error);
 }
 
 void tess_stats_close_queue(tess_stats_epochs *e)
 {
-    tess_data_close(e->queue);
+    tess_steps_stop(&e->steps);
+    tess_data_close(e->steps.queue);
     tess_feed_close(&e->feed);
-    e->queue = NULL;
-    e->fed = false;
+    e->steps.queue = NULL;
 }
 
 /* Part `part` of the batch of a step becomes the input. Neighbours are copied together. */
 static tess_status feed(tess_stats_epochs *e, int64_t step, int part, tess_error *error)
 {
-    if (e->queue) {
-        tess_batch *batch = &e->held[e->holds];
-        TESS_TRY(tess_data_take(e->queue, batch, error));
-        e->holds++;
-        tess_feed_batch(&e->feed, batch);
-        return TESS_OK;
-    }
+    if (e->steps.queue)
+        return tess_steps_feed(&e->steps, error);
     tess_device *device = e->device->engine.device;
     const tess_stats_data *d = e->data;
     const size_t bytes = cube_bytes(d);
@@ -126,27 +120,37 @@ static tess_status feed(tess_stats_epochs *e, int64_t step, int part, tess_error
     return TESS_OK;
 }
 
-tess_status tess_stats_step(tess_stats_epochs *e, tess_error *error)
+static tess_status queue_step(tess_stats_epochs *e, const tess_train_state *state, tess_error *error)
 {
     double control[TESS_CONTROLS];
-    const int64_t number = e->state.step;
-    tess_train_control(&e->config, &e->state, control);
+    tess_train_control(&e->config, state, control);
     tess_training_control(e->training, control, NULL);
     for (int m = 0; m < e->choice.micro_batches; m++) {
-        if (!e->fed)
-            TESS_TRY(feed(e, number, m, error));
-        e->fed = false;
+        if (!e->steps.fed)
+            TESS_TRY(feed(e, state->step, m, error));
+        e->steps.fed = false;
         tess_training_pass(e->training, m, NULL);
     }
     tess_training_update(e->training, NULL);
+    tess_training_end(e->training, NULL);
+    return TESS_OK;
+}
+
+tess_status tess_stats_step(tess_stats_epochs *e, bool last, tess_error *error)
+{
+    const int64_t number = e->state.step;
+    const bool scaled = e->state.loss_scale != 1;
+    tess_train_state next = e->state;
+    (void)tess_train_state_advance(&next, scaled, true);
+    if (!tess_training_queued(e->training))
+        TESS_TRY(queue_step(e, &e->state, error));
     TESS_TRY(feed(e, number + 1, 0, error));
-    e->fed = true;
-    TESS_TRY(tess_training_result(e->training, NULL, &e->state.loss, &e->state.norm, error));
-    for (int i = 0; i < e->holds; i++)
-        tess_data_release(e->queue, &e->held[i]);
-    e->holds = 0;
+    e->steps.fed = true;
+    if (e->overlap && !last)
+        TESS_TRY(queue_step(e, &next, error));
+    TESS_TRY(tess_steps_result(&e->steps, number, &e->state.loss, &e->state.norm, error));
     const bool finite = isfinite(e->state.loss) && isfinite(e->state.norm);
-    if (!tess_train_state_advance(&e->state, control[TESS_CONTROL_LOSS_SCALE] != 1, finite))
+    if (!tess_train_state_advance(&e->state, scaled, finite))
         return tess_fail(error, TESS_INTERNAL, "the loss of step %lld is %g", (long long)number,
                          e->state.loss);
     return tess_stop_check(&e->device->engine.stop, error);

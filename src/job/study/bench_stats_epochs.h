@@ -9,8 +9,7 @@
 #include "train/feed.h"
 #include "train/schedule.h"
 #include "train/statistics/condense.h"
-
-enum { TESS_STATS_PARTS = 64 };
+#include "train/steps.h"
 
 /* Samples of the host's memory, in their order. */
 typedef struct tess_stats_source {
@@ -36,9 +35,8 @@ typedef struct tess_stats_epochs {
     tess_stats_source source;
     tess_data_queue *queue; /* NULL: cubes are where the device computes */
     tess_feed feed;
-    tess_batch held[TESS_STATS_PARTS + 1];
-    int holds;
-    bool fed; /* the first part of the next step is on its way */
+    tess_steps steps;
+    bool overlap; /* the next step is queued before the result of one is taken */
 } tess_stats_epochs;
 
 /* What a step takes of a cube. */
@@ -46,6 +44,7 @@ tess_tensor tess_stats_sample(const tess_stats_epochs *e);
 /* Starts the threads that prepare batches from the step of now on, unless cubes are where the device computes. */
 tess_status tess_stats_open_queue(tess_stats_epochs *e, tess_error *error) TESS_MUST_CHECK;
 void tess_stats_close_queue(tess_stats_epochs *e);
-tess_status tess_stats_step(tess_stats_epochs *e, tess_error *error) TESS_MUST_CHECK;
+/* One step. `last`: none is queued behind it, so that the device is idle afterwards. */
+tess_status tess_stats_step(tess_stats_epochs *e, bool last, tess_error *error) TESS_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/trace.h"
 #include "job/study/bench_stats_epochs.h"
 
 enum { LEAST_REPEATS = 2, EPOCHS = 5 };
@@ -76,6 +77,8 @@ static tess_status plan_step(tess_stats_epochs *e, const tess_precision *precisi
                                            .limit = tess_engine_free_limit(engine) / 10 * 9};
     TESS_TRY(tess_plan_training(e->net, engine->device, engine->rates, &request, &e->choice, &e->training,
                                 &least, error));
+    e->overlap = engine->separate_memory && !tess_trace_profiles(engine->memory->trace) &&
+                 tess_steps_overlap(precision->dtype, e->choice.micro_batches);
     e->point->planned = tess_training_bytes(e->training);
     return tess_training_prepare(e->training, error);
 }
@@ -117,10 +120,10 @@ static tess_status run_once(tess_stats_epochs *e, tess_stats_data *data, tess_er
         if (point->condense_seconds <= 0 || seconds < point->condense_seconds)
             point->condense_seconds = seconds;
     }
-    if (!e->queue)
+    if (!e->steps.queue)
         TESS_TRY(tess_stats_open_queue(e, error));
     for (int64_t i = 0; i < steps; i++)
-        TESS_TRY(tess_stats_step(e, error));
+        TESS_TRY(tess_stats_step(e, i + 1 == steps, error));
     if (point->condensed)
         tess_stats_close_queue(e);
     return TESS_OK;

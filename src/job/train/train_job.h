@@ -14,6 +14,7 @@
 #include "train/log.h"
 #include "train/rank_sum.h"
 #include "train/result.h"
+#include "train/steps.h"
 
 /* The samples of a batch that a rank computes. */
 typedef struct tess_train_part {
@@ -67,6 +68,7 @@ typedef struct tess_train_job {
     double begin, train_seconds;    /* of this part; seconds in steps */
     char factor[TESS_RATES_CLASS];  /* the operator that corrects the seconds of steps */
     double noted;                   /* when the last line of progress was given */
+    double ended;                   /* when the result of the last step came */
     int64_t samples;
     uint64_t overhead;   /* resident bytes before the plan's */
     tess_mem_usage peak; /* measured, as the next: the most of all ranks */
@@ -82,6 +84,8 @@ tess_status tess_train_plan_phases(tess_train_job *job, tess_error *error) TESS_
 tess_status tess_train_plan_phase(tess_train_job *job, const tess_train_phase *phase,
                                   tess_error *error) TESS_MUST_CHECK;
 void tess_train_close_phase(tess_train_job *job);
+/* True if steps in so many parts are queued one ahead: there is a card to keep busy, and ranks do not meet between steps. */
+bool tess_train_overlaps(const tess_train_job *job, int micro_batches);
 /* The work of all steps. */
 tess_status tess_train_list_work(tess_train_job *job, tess_work *work, tess_error *error) TESS_MUST_CHECK;
 /* train_share.c: what rank `rank` computes of a batch. All of it is computed by one rank, and the parts differ by one sample, or by

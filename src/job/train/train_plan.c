@@ -35,6 +35,12 @@ static tess_status open_source(tess_train_job *job, int64_t crop, uint64_t cache
     return tess_folder_open(&settings, &job->source, error);
 }
 
+bool tess_train_overlaps(const tess_train_job *job, int micro_batches)
+{
+    return job->engine.separate_memory && job->dist->size == 1 &&
+           tess_steps_overlap(job->engine.dtype, micro_batches);
+}
+
 static tess_data_settings data_of(const tess_train_job *job, int micro_batches)
 {
     tess_data_settings data = {.source = job->source,
@@ -43,7 +49,8 @@ static tess_data_settings data_of(const tess_train_job *job, int micro_batches)
                                .batch = job->part.count,
                                .first = job->part.first,
                                .parts = micro_batches,
-                               .depth = micro_batches + 2, /* all of a step, and one ahead */
+                               .depth =
+                                   tess_steps_depth(tess_train_overlaps(job, micro_batches), micro_batches),
                                .workers = (int)job->config.data.workers};
     if (data.workers == 0 && job->engine.device->host_memory)
         data.workers = 1; /* the step needs the cores */

@@ -1,36 +1,12 @@
-/* The loop of a training run. The next batch is copied to the device while the host still waits for the step before, so
- * that the device is idle only between two launches. */
+/* The loop of a training run. On a card the next step is queued while the host still waits for the one before (train/steps.h), unless the
+ * step before decides about it; then at least its first batch is copied. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/trace.h"
 #include "job/common/note.h"
 #include "job/train/train_job.h"
-
-enum { MOST_PARTS = 64 };
-
-/* Batches that the device may still read, until the next synchronisation. */
-typedef struct held {
-    tess_batch batches[MOST_PARTS + 1];
-    int count;
-    bool fed; /* the first part of the next step is on its way to the device */
-} held;
-
-static tess_status feed(tess_train_job *job, held *h, tess_error *error)
-{
-    tess_batch *batch = &h->batches[h->count];
-    TESS_TRY(tess_data_take(job->queue, batch, error));
-    h->count++;
-    tess_feed_batch(&job->feed, batch);
-    return TESS_OK;
-}
-
-static void release(tess_train_job *job, held *h)
-{
-    for (int i = 0; i < h->count; i++)
-        tess_data_release(job->queue, &h->batches[i]);
-    h->count = 0;
-}
 
 static tess_status not_finite(const tess_train_job *job, tess_error *error)
 {
@@ -43,15 +19,30 @@ static tess_status not_finite(const tess_train_job *job, tess_error *error)
                      (long long)job->state.step, job->state.loss, job->state.norm, last);
 }
 
+static bool due(int64_t step, int64_t every, int64_t end)
+{
+    return step == end || (every > 0 && step % every == 0);
+}
+
+static bool validates_after(const tess_train_job *job, int64_t step)
+{
+    return tess_train_validates(job) && due(step, job->config.validation.every, job->config.steps);
+}
+
+static bool saves_after(const tess_train_job *job, int64_t step)
+{
+    return due(step, job->config.checkpoint.every, job->config.steps);
+}
+
 /* Ranks agree before the last pass, because in it they wait for each other: a rank that has no batch ends the step everywhere. */
-static tess_status run_passes(tess_train_job *job, held *h, tess_error *error)
+static tess_status run_passes(tess_train_job *job, tess_steps *steps, tess_error *error)
 {
     const int last = job->choice.micro_batches - 1;
     tess_status status = TESS_OK;
     for (int m = 0; m <= last; m++) {
-        if (!h->fed && status == TESS_OK)
-            status = feed(job, h, error);
-        h->fed = false;
+        if (!steps->fed && status == TESS_OK)
+            status = tess_steps_feed(steps, error);
+        steps->fed = false;
         if (m == last)
             status = tess_dist_agree(job->dist, status, error);
         else if (status == TESS_OK)
@@ -60,30 +51,61 @@ static tess_status run_passes(tess_train_job *job, held *h, tess_error *error)
     return status == TESS_OK ? tess_train_last_pass(job, last, error) : status;
 }
 
-static tess_status step(tess_train_job *job, held *h, bool last, tess_error *error)
+/* Queues the step that follows a state. */
+static tess_status queue_step(tess_train_job *job, tess_steps *steps, const tess_train_state *state,
+                              tess_error *error)
 {
     double control[TESS_CONTROLS];
-    const double start = tess_clock();
-    tess_train_control(&job->config, &job->state, control);
-    job->rate = control[TESS_CONTROL_RATE];
-    control[TESS_CONTROL_EPOCH] = tess_train_epoch(job, job->state.step);
+    tess_train_control(&job->config, state, control);
+    control[TESS_CONTROL_EPOCH] = tess_train_epoch(job, state->step);
     tess_training_control(job->training, control, NULL);
-    TESS_TRY(run_passes(job, h, error));
+    TESS_TRY(run_passes(job, steps, error));
     tess_training_update(job->training, NULL);
+    tess_training_end(job->training, NULL);
+    return TESS_OK;
+}
+
+/* Queues the step after the one that is in work, as if that were good: otherwise the run ends. Before a validation or a checkpoint, which
+ * need the parameters as they are between the two, and before the end, only its first batch is copied. */
+static tess_status queue_next(tess_train_job *job, tess_steps *steps, int64_t end, tess_error *error)
+{
+    const int64_t done = job->state.step + 1;
+    tess_train_state next = job->state;
     /* The parameters are those of the next step now, so this one is finished whatever happens to the next batch: its
      * failure comes again when it is needed. */
     tess_error later;
-    h->fed = !last && feed(job, h, &later) == TESS_OK;
+    steps->fed = done < end && tess_steps_feed(steps, &later) == TESS_OK;
+    if (!steps->fed || !tess_train_overlaps(job, job->choice.micro_batches) || validates_after(job, done) ||
+        saves_after(job, done) || tess_trace_profiles(job->engine.memory->trace))
+        return TESS_OK;
+    (void)tess_train_state_advance(&next, false, true);
+    return queue_step(job, steps, &next, error);
+}
+
+/* Waits for the step in work, and counts it. */
+static tess_status finish_step(tess_train_job *job, tess_steps *steps, double start, tess_error *error)
+{
     TESS_TRY(tess_train_share_result(
-        job, tess_training_result(job->training, NULL, &job->state.loss, &job->state.norm, error), error));
-    release(job, h);
-    job->train_seconds += tess_clock() - start;
+        job, tess_steps_result(steps, job->state.step, &job->state.loss, &job->state.norm, error), error));
+    job->ended = tess_clock();
+    job->train_seconds += job->ended - start;
+    job->state.seconds += job->ended - start;
     job->samples += job->phase->batch;
+    job->rate = tess_train_rate_of(&job->config, &job->state);
     const bool finite = isfinite(job->state.loss) && isfinite(job->state.norm);
     if (!tess_train_state_advance(&job->state, job->engine.dtype == TESS_F16, finite))
         return not_finite(job, error);
-    job->state.seconds += tess_clock() - start;
     return TESS_OK;
+}
+
+static tess_status step(tess_train_job *job, tess_steps *steps, int64_t end, tess_error *error)
+{
+    const bool queued = tess_training_queued(job->training) > 0;
+    const double start = queued ? job->ended : tess_clock();
+    if (!queued)
+        TESS_TRY(queue_step(job, steps, &job->state, error));
+    TESS_TRY(queue_next(job, steps, end, error));
+    return finish_step(job, steps, start, error);
 }
 
 static tess_status measure_here(tess_train_job *job, tess_error *error)
@@ -117,11 +139,6 @@ static tess_status validate(tess_train_job *job, tess_error *error)
                              error);
 }
 
-static bool due(int64_t step, int64_t every, int64_t end)
-{
-    return step == end || (every > 0 && step % every == 0);
-}
-
 /* True if the last validations were no better than an earlier one. */
 static bool is_settled(const tess_train_job *job)
 {
@@ -132,14 +149,14 @@ static bool is_settled(const tess_train_job *job)
 
 static tess_status after_step(tess_train_job *job, tess_error *error)
 {
-    const int64_t done = job->state.step, end = job->config.steps;
+    const int64_t done = job->state.step;
     const tess_status reported = tess_train_leads(job) ? tess_train_report_step(job, error) : TESS_OK;
     if (done == job->first_step + 1)
         TESS_TRY(tess_train_compare(job, error));
     TESS_TRY(tess_train_follow(job, reported, error));
-    if (tess_train_validates(job) && due(done, job->config.validation.every, end))
+    if (validates_after(job, done))
         TESS_TRY(validate(job, error));
-    if (due(done, job->config.checkpoint.every, end))
+    if (saves_after(job, done))
         TESS_TRY(tess_train_save(job, error));
     tess_stop_add(&job->stop, 1);
     return tess_dist_agree(job->dist, tess_stop_check(&job->stop, error), error);
@@ -149,8 +166,7 @@ static tess_status after_step(tess_train_job *job, tess_error *error)
 static tess_status validate_resumed(tess_train_job *job, tess_error *error)
 {
     const int64_t step = job->state.step;
-    if (!tess_train_validates(job) || step == 0 ||
-        !due(step, job->config.validation.every, job->config.steps))
+    if (step == 0 || !validates_after(job, step))
         return TESS_OK;
     if (job->state.validated_step != step) {
         TESS_TRY(validate(job, error));
@@ -168,19 +184,29 @@ static tess_status open_queue(tess_train_job *job, tess_error *error)
     return tess_data_open(&job->data, &job->queue, error);
 }
 
+/* The parameters are already those after the step that was queued ahead: it counts too. A validation after it comes when the run goes
+ * on. */
+static tess_status finish_queued(tess_train_job *job, tess_steps *steps, tess_error *error)
+{
+    TESS_TRY(finish_step(job, steps, job->ended, error));
+    TESS_TRY(tess_train_report_step(job, error));
+    return TESS_INTERRUPTED;
+}
+
 static tess_status run_phase(tess_train_job *job, int64_t end, tess_error *error)
 {
-    held h = {.count = 0};
     tess_status status = tess_dist_agree(job->dist, open_queue(job, error), error);
+    tess_steps steps = {.training = job->training, .queue = job->queue, .feed = &job->feed};
     while (status == TESS_OK && job->state.step < end) {
-        status = step(job, &h, job->state.step + 1 == end, error);
+        status = step(job, &steps, end, error);
         if (status == TESS_OK)
             status = after_step(job, error);
         if (is_settled(job))
             break;
     }
-    if (job->queue)
-        release(job, &h);
+    if (status == TESS_INTERRUPTED && tess_training_queued(job->training) > 0)
+        status = finish_queued(job, &steps, error);
+    tess_steps_stop(&steps);
     return status;
 }
 

@@ -253,15 +253,12 @@ void tess_training_destroy(tess_training *t)
     for (int i = 0; i < TESS_SECTIONS; i++)
         if (t->graphs[i])
             t->device->graphs->release(t->device, t->graphs[i]);
-    if (t->capture)
-        t->device->streams->destroy(t->device, t->capture);
     tess_program_clear(&t->program);
     for (int i = 0; i < TESS_PLACES; i++)
         t->device->memory->free(t->device, &t->blocks[i]);
     t->device->memory->free(t->device, &t->workspace);
-    t->device->memory->host_free(t->device, &t->results);
+    tess_training_exchange_free(t);
     tess_parameters_clear(&t->parameters);
-    tess_small_free(t->key_values);
     tess_small_free(t->final_from);
     tess_bound_destroy(t->bound);
     tess_small_free(t);
@@ -276,9 +273,8 @@ tess_mem_bytes tess_training_bytes(const tess_training *t)
     if (t->program.workspace_bytes)
         bytes.by[TESS_MEM_WORKSPACE] += t->device->memory->granted(t->device, t->program.workspace_bytes);
     bytes.by[TESS_MEM_WORKSPACE] += t->program.held_bytes;
-    /* Pinned memory for results: part of the device's memory if that is the host's. */
-    bytes.by[t->device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] +=
-        tess_block_granted(CONTROL_VALUES * sizeof(double));
+    /* Pinned memory: part of the device's if that is the host's. */
+    bytes.by[t->device->host_memory ? TESS_MEM_IO : TESS_MEM_HOST] += tess_training_exchange_bytes(t);
     return bytes;
 }
 
@@ -329,11 +325,7 @@ tess_status tess_training_prepare(tess_training *t, tess_error *error)
     if (t->program.workspace_bytes)
         TESS_TRY(
             memory->alloc(t->device, &t->workspace, TESS_MEM_WORKSPACE, t->program.workspace_bytes, error));
-    if (t->keys >= 0 && !t->key_values)
-        t->key_values = tess_small_alloc(2 * (size_t)t->settings.n, sizeof *t->key_values);
-    if (t->keys >= 0 && !t->key_values)
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for the keys of a dropout");
-    TESS_TRY(memory->host_alloc(t->device, &t->results, CONTROL_VALUES * sizeof(double), error));
+    TESS_TRY(tess_training_exchange_prepare(t, error));
     TESS_TRY(tess_program_prepare(&t->program, error));
     TESS_TRY(tess_training_find_final(t, error));
     return tess_training_capture(t, error);

@@ -1,11 +1,8 @@
 /* Runs a training step, and moves its state between host and device. */
-#include <math.h>
-#include <string.h>
-
 #include "base/checked.h"
 #include "net/training/training_impl.h"
 
-static void *data_of(const tess_training *t, tess_cell cell, tess_tensor *tensor)
+void *tess_training_data(const tess_training *t, tess_cell cell, tess_tensor *tensor)
 {
     if (cell < 0)
         return NULL;
@@ -15,17 +12,17 @@ static void *data_of(const tess_training *t, tess_cell cell, tess_tensor *tensor
 
 void *tess_training_input(const tess_training *t, int index, tess_tensor *tensor)
 {
-    return data_of(t, t->inputs[index], tensor);
+    return tess_training_data(t, t->inputs[index], tensor);
 }
 
 void *tess_training_target(const tess_training *t, tess_tensor *tensor)
 {
-    return data_of(t, t->target, tensor);
+    return tess_training_data(t, t->target, tensor);
 }
 
 void *tess_training_mask(const tess_training *t, tess_tensor *tensor)
 {
-    return data_of(t, t->mask, tensor);
+    return tess_training_data(t, t->mask, tensor);
 }
 
 static const tess_place place_of[TESS_STATES] = {
@@ -75,14 +72,13 @@ tess_status tess_training_capture(tess_training *t, tess_error *error)
     tess_device *device = t->device;
     if (!device->graphs)
         return TESS_OK;
-    TESS_TRY(device->streams->create(device, &t->capture, error));
     for (int i = 0; i < TESS_SECTIONS; i++) {
         const tess_section section = (tess_section)i;
         if (!has_steps(t, section))
             continue;
-        TESS_TRY(device->graphs->begin(device, t->capture, error));
-        tess_program_run(&t->program, section, t->data, t->workspace.data, t->capture);
-        TESS_TRY(device->graphs->end(device, t->capture, &t->graphs[section], error));
+        TESS_TRY(device->graphs->begin(device, t->side, error));
+        tess_program_run(&t->program, section, t->data, t->workspace.data, t->side);
+        TESS_TRY(device->graphs->end(device, t->side, &t->graphs[section], error));
     }
     return TESS_OK;
 }
@@ -95,34 +91,9 @@ static void run_section(tess_training *t, tess_section section, tess_stream *str
         tess_program_run(&t->program, section, t->data, t->workspace.data, stream);
 }
 
-void tess_training_control(tess_training *t, const double *control, tess_stream *stream)
-{
-    /* Ordinary memory, which the driver reads before copy returns: the caller may queue the next step at once. */
-    double values[CONTROL_VALUES] = {0};
-    memcpy(values, control, TESS_CONTROLS * sizeof *values);
-    t->device->memory->copy(t->device, t->data[TESS_IN_CONTROL], values, sizeof values, stream);
-    t->loss_scale = control[TESS_CONTROL_LOSS_SCALE];
-    t->step = (int64_t)control[TESS_CONTROL_STEP];
-}
-
-/* The place of each image in the whole batch, so that the division into micro-batches does not change a result. */
-static void set_keys(tess_training *t, int index, tess_stream *stream)
-{
-    const int64_t n = t->settings.n;
-    tess_tensor keys;
-    void *to = data_of(t, t->keys, &keys);
-    if (!to)
-        return;
-    for (int64_t i = 0; i < n; i++) {
-        t->key_values[2 * i] = t->settings.first + index * n + i;
-        t->key_values[2 * i + 1] = t->step;
-    }
-    t->device->memory->copy(t->device, to, t->key_values, 2 * (size_t)n * sizeof *t->key_values, stream);
-}
-
 void tess_training_pass(tess_training *t, int index, tess_stream *stream)
 {
-    set_keys(t, index, stream);
+    tess_training_set_keys(t, index, stream);
     if (index == 0)
         run_section(t, TESS_SECTION_BEGIN, stream);
     run_section(t, TESS_SECTION_PASS, stream);
@@ -181,7 +152,7 @@ void tess_training_last_pass(tess_training *t, int index, tess_gradients_fn read
         ready(user, 0);
         return;
     }
-    set_keys(t, index, stream);
+    tess_training_set_keys(t, index, stream);
     if (index == 0)
         run_section(t, TESS_SECTION_BEGIN, stream);
     tess_program_run_watched(&t->program, TESS_SECTION_PASS, t->data, t->workspace.data, stream, after_step,
@@ -191,19 +162,4 @@ void tess_training_last_pass(tess_training *t, int index, tess_gradients_fn read
 void tess_training_update(tess_training *t, tess_stream *stream)
 {
     run_section(t, TESS_SECTION_UPDATE, stream);
-}
-
-tess_status tess_training_result(tess_training *t, tess_stream *stream, double *loss, double *norm,
-                                 tess_error *error)
-{
-    double *values = t->results.data;
-    t->device->memory->copy(t->device, values, t->data[TESS_IN_CONTROL], CONTROL_VALUES * sizeof *values,
-                            stream);
-    TESS_TRY(t->device->streams->sync(t->device, stream, error));
-    *loss = values[LOSS_AT];
-    double squares = 0;
-    for (int g = 0; g < t->update.count; g++)
-        squares += values[NORM_AT + g];
-    *norm = sqrt(squares) / t->loss_scale;
-    return TESS_OK;
 }
