@@ -67,6 +67,8 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
              (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
     if (tess_json_get(plan, "exchanges"))
         tess_say(w, "exchanges %s\n", tess_json_get_string(plan, "exchanges", ""));
+    if (tess_json_get(plan, "data_device"))
+        tess_say(w, "data step on %s\n", tess_json_get_string(plan, "data_device", ""));
     tess_say(w, "planned   ");
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
     tess_say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
