@@ -21,6 +21,7 @@ tess_status tess_prior_open(tess_prior *p, tess_error *error)
     if (tess_prior_in_strips(p))
         TESS_TRY(tess_neighbours_open(&p->neighbours, p->engine->dist, 1, error));
     if (p->links) {
+        TESS_TRY(device->streams->create(device, &p->stream, error));
         TESS_TRY(device->memory->alloc(device, &p->stage, TESS_MEM_IO, tess_prior_stage_bytes(p), error));
         TESS_TRY(tess_card_links_join(p->links, device, p->choice.exchange_bytes, &p->neighbours, error));
     }
@@ -36,6 +37,9 @@ void tess_prior_close(tess_prior *p)
     tess_neighbours_close(&p->neighbours);
     if (p->stage.data)
         p->engine->device->memory->free(p->engine->device, &p->stage);
+    if (p->stream)
+        p->engine->device->streams->destroy(p->engine->device, p->stream);
+    p->stream = NULL;
 }
 
 /* From and to the memory of the device. Queues the work. */
@@ -52,7 +56,7 @@ static tess_status run(tess_prior *p, const void *in, void *out, double sigma, t
                                   .level = (float)sigma,
                                   .exchanger = tess_prior_in_strips(p) ? &tess_neighbours_exchanger : NULL,
                                   .exchange_user = &p->neighbours};
-    return tess_windows_run_resident(p->windows, &net, &cut, &images, NULL, error);
+    return tess_windows_run_resident(p->windows, &net, &cut, &images, p->stream, error);
 }
 
 /* Uploads fail only when they are waited for, so that a card that is lost makes its exchanges all the same. */
@@ -63,9 +67,9 @@ static tess_status run_staged(tess_prior *p, const void *in, void *out, double s
     const size_t bytes = (size_t)(t->d * t->h * t->w * t->c) * sizeof(float);
     char *from = p->stage.data,
          *to = tess_prior_in_strips(p) ? from : from + tess_align_size(bytes, TESS_STAGE_ALIGN);
-    device->memory->copy(device, from, in, bytes, NULL);
+    device->memory->copy(device, from, in, bytes, p->stream);
     const tess_status status = run(p, from, to, sigma, error);
-    device->memory->copy(device, out, to, bytes, NULL);
+    device->memory->copy(device, out, to, bytes, p->stream);
     return status;
 }
 
@@ -75,6 +79,6 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
     tess_device *device = p->engine->device;
     tess_error other;
     const tess_status ran = (p->links ? run_staged : run)(p, in, out, sigma, error),
-                      done = device->streams->sync(device, NULL, ran == TESS_OK ? error : &other);
+                      done = device->streams->sync(device, p->stream, ran == TESS_OK ? error : &other);
     return tess_card_links_check(p->engine->dist, &p->neighbours, ran == TESS_OK ? done : ran, error);
 }

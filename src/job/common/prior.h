@@ -21,6 +21,7 @@ typedef struct tess_prior {
     /* Not NULL: the image is in host memory, and passes through a stage in that of the device. How ranks exchange rows of it. */
     const tess_card_links *links;
     tess_block stage;
+    tess_stream *stream; /* of copies and network; NULL: the device's own */
     tess_neighbours neighbours;
 } tess_prior;
 
