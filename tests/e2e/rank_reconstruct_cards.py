@@ -82,6 +82,13 @@ def check_limit(bench, run):
     bench.check(status not in (0, None) and len(said(err)) == 1 and "too little" in err and not bench.path("shared.npy").exists(), f"less: {status} {err[:300]}")
 
 
+def check_host_limit(bench, launcher, program):
+    """What stays on the host must fit there, beside the parts of the host's other ranks."""
+    words = (program, "plan", "reconstruct", bench.path("x.npy"), "--problem", "deblur", "--size", "4096", "--memory", "100G", "--threads", "1", "--quiet", *WORDS)
+    status, _, err = launcher.run(3, "sh", "-c", 'ulimit -v 1500000; exec "$@"', "sh", *words)
+    bench.check(status not in (0, None) and len(said(err)) == 1 and "of the host's memory, of which a rank has" in err, f"too little on the host: {status} {err[:500]}")
+
+
 def check_nccl(bench, run, result):
     """By NCCL there is no pinned memory; a card whose messages fail ends the job with one line."""
     pinned = json.loads(run("plan", "reconstruct")[1])["plan"]
@@ -126,6 +133,7 @@ def ways(bench, launcher, program):
     status, out, err = run("reconstruct")
     if bench.check(status == 0, f"three ranks: {status} {err[:500]}") and not REAL:
         check_nccl(bench, run, np.load(bench.path("shared.npy")))
+        check_host_limit(bench, launcher, program)  # a driver needs more addresses than the test's limit
     check_stop(bench, launcher, program, problem)
 
 
