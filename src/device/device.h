@@ -29,6 +29,7 @@ typedef struct tess_device_options {
     tess_memory *memory; /* counts the device's blocks; required, and outlives the device */
     tess_stop *stop;     /* may end work on the device early, outlives the device; NULL: never */
     const char *isa;     /* CPU kernels: NULL = best here, or "reference", "neon", "sse", "avx2", "avx512" */
+    bool as_host;        /* CPU: beside a card; all of its blocks are counted as TESS_MEM_HOST */
 } tess_device_options;
 
 /* What an op needs on this device. Planning and execution call the same function for it. */
@@ -45,7 +46,7 @@ typedef struct tess_op_needs {
 
 typedef struct tess_device_facts {
     char name[96]; /* e.g. "Neoverse-V1, neon+bf16" */
-    uint64_t id; /* which card it is, in all processes of the host; 0: the host's processors */
+    uint64_t id;   /* which card it is, in all processes of the host; 0: the host's processors */
     uint64_t memory_total, memory_free;
     uint64_t driver_bytes; /* memory of the card used by context and libraries after open */
     int threads;

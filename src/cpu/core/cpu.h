@@ -12,6 +12,7 @@ typedef struct tess_cpu {
     tess_pool *pool;
     const tess_f32_kernels *f32; /* NULL: use the reference kernels */
     const tess_bf16_kernels *bf16;
+    bool as_host; /* as in tess_device_options */
     char name[96];
 } tess_cpu;
 

@@ -22,7 +22,9 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    return tess_block_alloc_watched(device->counter, block, category, bytes, device->stop, error);
+    return tess_block_alloc_watched(device->counter, block,
+                                    cpu_of(device)->as_host ? TESS_MEM_HOST : category, bytes, device->stop,
+                                    error);
 }
 
 static tess_status cpu_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)
@@ -195,6 +197,7 @@ static tess_status cpu_open(const tess_device_options *options, tess_device **ou
     tess_pool_trace(cpu->pool, options->memory->trace);
     cpu->f32 = f32;
     cpu->bf16 = tess_cpu_bf16_kernels();
+    cpu->as_host = options->as_host;
     char model[48];
     tess_host_cpu_name(model, sizeof model);
     snprintf(cpu->name, sizeof cpu->name, "%s, %s%s%s", model, f32 ? f32->isa : "reference",

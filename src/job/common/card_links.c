@@ -37,6 +37,26 @@ tess_status tess_card_links_open(tess_card_links *links, tess_engine *engine, co
     return TESS_OK;
 }
 
+size_t tess_card_links_pinned(const tess_card_links *links, size_t exchange_bytes)
+{
+    return links->by_nccl ? 0 : tess_block_granted(exchange_bytes);
+}
+
+tess_status tess_card_links_join(const tess_card_links *links, tess_device *device, size_t exchange_bytes,
+                                 tess_neighbours *n, tess_error *error)
+{
+    n->nccl = links->nccl;
+    return exchange_bytes && !n->nccl ? tess_neighbours_relay(n, device, exchange_bytes, error) : TESS_OK;
+}
+
+tess_status tess_card_links_check(tess_dist *dist, const tess_neighbours *n, tess_status status,
+                                  tess_error *error)
+{
+    if (n->nccl && (n->lost || status == TESS_DEVICE_LOST))
+        tess_dist_lose(dist, n->lost ? n->error.text : error->text);
+    return n->status == TESS_OK ? status : tess_fail(error, n->status, "%s", n->error.text);
+}
+
 void tess_card_links_close(tess_card_links *links)
 {
     tess_nccl_close(links->nccl);

@@ -1,4 +1,4 @@
-/* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory. A 2-D
+/* prior.h: a network as the denoiser of a solver, for a dense fp32 image or volume in the device's memory, or in the host's beside it. A 2-D
  * network denoises a volume slice by slice, a 3-D one in windows that are also cut in depth. Ranks that share an image
  * have a strip of its rows each, which is not cut, and exchange rows inside the network; those that share a volume have some of its
  * slices, which a 3-D network exchanges likewise, and which do not depend on each other for a 2-D one. */
@@ -6,8 +6,7 @@
 #define TESS_JOB_PRIOR_H
 
 #include "dist/share.h"
-#include "job/common/engine.h"
-#include "net/neighbours.h"
+#include "job/common/card_links.h"
 #include "plan/cut.h"
 #include "window/window.h"
 
@@ -19,6 +18,10 @@ typedef struct tess_prior {
     tess_windows *windows;
     tess_share *share; /* NULL: alone; else `image` is this rank's part */
     bool slices;       /* ranks share the slices of a volume */
+    /* Not NULL: the image is in host memory, and passes through a stage in that of the device. How ranks exchange rows of it. */
+    const tess_card_links *links;
+    tess_block stage;
+    tess_stream *stream; /* of copies and network; NULL: the device's own */
     tess_neighbours neighbours;
 } tess_prior;
 
@@ -44,6 +47,9 @@ tess_status tess_prior_denoise(void *user, const void *in, void *out, double sig
 
 /* Whether the image is a strip or slab, whose rows or slices at the edges are exchanged. */
 bool tess_prior_in_strips(const tess_prior *prior);
+/* Bytes of the stage: one image if it is one window, whose result replaces it; else one for the result as well. */
+enum { TESS_STAGE_ALIGN = 256 };
+size_t tess_prior_stage_bytes(const tess_prior *prior);
 /* Runs of the network per window: a gray network processes colours one by one. */
 int64_t tess_prior_planes(const tess_prior *prior);
 

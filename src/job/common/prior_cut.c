@@ -12,6 +12,23 @@ bool tess_prior_in_strips(const tess_prior *p)
     return tess_share_many(p->share) && (!p->slices || p->model->model.volume);
 }
 
+size_t tess_prior_stage_bytes(const tess_prior *p)
+{
+    const tess_tensor *t = &p->image;
+    if (!p->links)
+        return 0;
+    const size_t image = (size_t)(t->d * t->h * t->w * t->c) * sizeof(float);
+    return tess_prior_in_strips(p) ? image : 2 * tess_align_size(image, TESS_STAGE_ALIGN);
+}
+
+/* What the prior needs besides the cut: the stage, and pinned memory for the exchanges of a part. */
+static void add_stage(tess_prior *p, size_t stage)
+{
+    p->choice.bytes.by[TESS_MEM_IO] += stage;
+    if (p->links)
+        p->choice.bytes.by[TESS_MEM_HOST] += tess_card_links_pinned(p->links, p->choice.exchange_bytes);
+}
+
 static tess_status check(const tess_prior *p, const tess_prior_request *r, tess_error *error)
 {
     const bool volume = p->model->model.volume;
@@ -33,6 +50,8 @@ static tess_status check(const tess_prior *p, const tess_prior_request *r, tess_
 tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_error *error)
 {
     const bool volume = p->model->model.volume;
+    tess_device *device = p->engine->device;
+    const size_t stage = device->memory->granted(device, tess_prior_stage_bytes(p));
     const int64_t depth = r->tile_depth == TESS_TILE_CUBE ? r->tile_height : tess_max_i64(r->tile_depth, 0);
     tess_cut_request request = {
         .size = {p->image.d, p->image.h, p->image.w},
@@ -42,7 +61,7 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
         .halo_times = volume ? 1 : 2,
         .batch = volume ? 1 : r->batch,
         .planes = tess_prior_planes(p),
-        .others = r->others,
+        .others = r->others + stage,
         .separate_memory = p->engine->separate_memory,
         .host_limit = UINT64_MAX,
         .limit = r->limit,
@@ -57,5 +76,8 @@ tess_status tess_prior_choose(tess_prior *p, const tess_prior_request *r, tess_e
         request.tile[TESS_HEIGHT] = request.tile[TESS_WIDTH] = TESS_TILE_WHOLE;
         request.batch = 1;
     }
-    return tess_cut_choose(p->model->bound, &p->model->model, p->engine->rates, &request, &p->choice, error);
+    const tess_status status =
+        tess_cut_choose(p->model->bound, &p->model->model, p->engine->rates, &request, &p->choice, error);
+    add_stage(p, stage);
+    return status;
 }

@@ -4,9 +4,9 @@
 
 #include "job/library/reconstructor.h"
 #include "job/reconstruct/look/range.h"
-#include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/plan/margins.h"
 #include "job/reconstruct/plan/plan.h"
+#include "job/reconstruct/run/begin.h"
 #include "job/reconstruct/run/run.h"
 
 struct tess_reconstructor {
@@ -95,6 +95,8 @@ static tess_status make_plan(tess_reconstructor *r, const tess_reconstructor_set
     r->recipe.volume = r->model->loaded.model.volume;
     TESS_TRY(check_model(r, error));
     r->prior.engine = r->workspace.engine = engine;
+    r->workspace.device = engine->device;
+    r->workspace.rates = engine->rates;
     r->prior.model = &r->model->loaded;
     engine->device->facts(engine->device, &engine->facts); /* updates the free memory */
     const tess_planning planning = {.settings = &r->settings,

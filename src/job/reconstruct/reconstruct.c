@@ -40,7 +40,6 @@ static void warn_outside(const tess_problem *p, const tess_common *common)
 static tess_status plan(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
-    job->workspace.engine = &job->engine;
     job->outputs = (tess_outputs){.result = s->output,
                                   .side_by_side = s->side_by_side,
                                   .measurement = s->save_measurement,
@@ -207,6 +206,8 @@ static void close_job(tess_reconstruct_job *job)
     tess_outputs_close(&job->outputs);
     tess_prior_close(&job->prior);
     tess_workspace_close(&job->workspace);
+    tess_card_links_close(&job->links);
+    tess_beside_close(&job->beside);
     tess_engine_close(&job->engine);
     tess_problem_clear(&job->problem);
     tess_parts_clear(&job->parts);
@@ -233,7 +234,7 @@ static tess_json *record_of(const tess_reconstruct_job *job, bool ran)
     tess_record_paths(&record, paths, sizeof paths / sizeof paths[0]);
     tess_record_add_plan(&record, &job->prior, &job->workspace, &job->budget, &job->elsewhere);
     if (ran)
-        tess_record_add_measured(&record, &job->engine, &job->budget, outcome, &job->usage,
+        tess_record_add_measured(&record, &job->prior, &job->budget, outcome, &job->usage,
                                  (double)(tess_problem_rows(p) * p->width));
     if (ran && !isnan(outcome->psnr)) {
         tess_json *quality = tess_json_object();
@@ -266,15 +267,18 @@ static tess_status end_record(tess_reconstruct_job *job, bool ran, char **record
 {
     tess_mem_usage peak = tess_record_peak(&job->engine, &job->budget, &job->outcome);
     if (ran) {
-        TESS_TRY(tess_parts_share_peak(&job->parts, &peak, job->outcome.result.sent, error));
+        job->links.bytes = tess_nccl_bytes(job->links.nccl);
+        TESS_TRY(
+            tess_parts_share_peak(&job->parts, &peak, job->outcome.result.sent, &job->links.bytes, error));
         tess_mem_usage_raise(&job->budget.peak, &peak);
     }
     return tess_record_end(record_of(job, ran), record, error);
 }
 
-static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *context, tess_error *error)
+static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *context, bool will_run,
+                                     tess_error *error)
 {
-    TESS_TRY(tess_reconstruct_describe(job, context, error));
+    TESS_TRY(tess_reconstruct_describe(job, context, will_run, error));
     tess_status status = tess_share_agree(job->problem.share, plan(job, error), error);
     if (status == TESS_OVER_LIMIT && job->problem.halo) { /* on all ranks, or on none */
         job->problem.halo = false;
@@ -302,7 +306,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     tess_voice_begin(&voice, context->dist, &settings.common);
     tess_status status = tess_elsewhere_check(settings.machine, settings.ranks, plan_only, error);
     if (status == TESS_OK)
-        status = describe_and_plan(&job, context, error);
+        status = describe_and_plan(&job, context, !plan_only, error);
     if (status == TESS_OK && plan_only)
         status = tess_dist_agree(context->dist, tess_reconstruct_elsewhere(&job, error), error);
     if (status == TESS_OK && !plan_only)

@@ -4,6 +4,7 @@
 #ifndef TESS_JOB_RECONSTRUCT_IMPL_H
 #define TESS_JOB_RECONSTRUCT_IMPL_H
 
+#include "job/common/beside.h"
 #include "job/common/context.h"
 #include "job/common/elsewhere.h"
 #include "job/reconstruct/reconstruct_record.h"
@@ -11,6 +12,8 @@
 typedef struct tess_reconstruct_job {
     const tess_reconstruct_settings *settings;
     tess_engine engine;
+    tess_beside beside;    /* computes all but the network, if ranks have cards */
+    tess_card_links links; /* of these cards */
     tess_problem problem;
     tess_parts parts;
     tess_recipe recipe;
@@ -25,7 +28,7 @@ typedef struct tess_reconstruct_job {
 } tess_reconstruct_job;
 
 /* Collective. Finds out everything but the plan: problem, recipe, device, network, and how ranks share the image. */
-tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context,
+tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context, bool will_run,
                                       tess_error *error) TESS_MUST_CHECK;
 /* After the plan: what the ranks of another machine would take, if the settings have one. */
 tess_status tess_reconstruct_elsewhere(tess_reconstruct_job *job, tess_error *error) TESS_MUST_CHECK;

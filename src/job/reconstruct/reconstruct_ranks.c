@@ -122,9 +122,6 @@ static uint64_t hash_of(const tess_problem *p)
 static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
                           tess_error *error)
 {
-    if (prior->engine->separate_memory)
-        return tess_fail(error, TESS_UNSUPPORTED,
-                         "ranks share a reconstruction on the CPU only; set `device` cpu, or %s", ONCE);
     const size_t size = (size_t)parts->share.dist->size;
     parts->share.from = tess_small_alloc(size + 1, sizeof *parts->share.from);
     parts->ranks = tess_small_alloc(size, sizeof *parts->ranks);
@@ -134,8 +131,9 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
                         : divide_rows(&parts->share, p, prior, error);
 }
 
-static void say_shared(tess_parts *parts, const tess_problem *p, bool volume)
+static void say_shared(tess_parts *parts, const tess_problem *p, const tess_prior *prior)
 {
+    const bool volume = prior->model->model.volume;
     static const char *const ways[] = {
         [TESS_PHYSICS_BLUR] = "the spectrum by its columns, because the data step divides by it",
         [TESS_PHYSICS_RADON] =
@@ -148,17 +146,17 @@ static void say_shared(tess_parts *parts, const tess_problem *p, bool volume)
     for (int r = 0; r < size; r++)
         most = tess_max_i64(most, parts->ranks[r].count);
     tess_blur_exchange_say(&parts->blurs, blurs, sizeof blurs);
-    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s, and share %s",
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s%s, and share %s",
              size, p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
              volume         ? "exchange slices inside the network"
              : p->depth > 1 ? "denoise slices one by one"
                             : "exchange rows inside the network",
-             p->unknown ? blurs : ways[p->physics]);
+             prior->links ? " on cards" : "", p->unknown ? blurs : ways[p->physics]);
 }
 
 /* Rank 0 decides, so that all divide alike whatever kernels they have. */
 tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
-                              tess_error *error)
+                              const tess_rates *rates, tess_error *error)
 {
     tess_dist *dist = prior->engine->dist;
     parts->share.dist = dist;
@@ -174,8 +172,8 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
         parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
     if (p->unknown)
-        TESS_TRY(tess_blur_way_choose(prior->engine, p, &parts->share, &parts->blurs, error));
-    say_shared(parts, p, prior->model->model.volume);
+        TESS_TRY(tess_blur_way_choose(rates, p, &parts->share, &parts->blurs, error));
+    say_shared(parts, p, prior);
     return TESS_OK;
 }
 
@@ -183,7 +181,7 @@ void tess_parts_avoid_halo(tess_parts *parts, const tess_problem *p, const tess_
 {
     parts->blurs.way = TESS_BLURS_SPECTRUM;
     parts->blurs.because = TESS_BLURS_BY_MEMORY;
-    say_shared(parts, p, prior->model->model.volume);
+    say_shared(parts, p, prior);
 }
 
 void tess_parts_clear(tess_parts *parts)
@@ -206,25 +204,29 @@ tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_e
         plan theirs = mine;
         TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
         parts->ranks[r].planned = theirs.bytes.total;
+        parts->ranks[r].planned_host = theirs.bytes.bytes.by[TESS_MEM_HOST];
         tess_mem_usage_raise(&budget->planned, &theirs.bytes);
         budget->seconds = theirs.seconds > budget->seconds ? theirs.seconds : budget->seconds;
     }
     return TESS_OK;
 }
 
-tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent, tess_error *error)
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent, uint64_t *nccl,
+                                  tess_error *error)
 {
     tess_dist *dist = parts->share.dist;
     typedef struct counted {
         tess_mem_usage bytes;
-        uint64_t sent;
+        uint64_t sent, nccl;
     } counted;
-    const counted mine = {*peak, sent};
+    const counted mine = {*peak, sent, *nccl};
     for (int r = 0; r < dist->size && dist->size > 1; r++) {
         counted theirs = mine;
         TESS_TRY(tess_dist_broadcast(dist, r, &theirs, sizeof theirs, error));
         parts->ranks[r].measured = theirs.bytes.total;
+        parts->ranks[r].measured_host = theirs.bytes.bytes.by[TESS_MEM_HOST];
         parts->ranks[r].sent = theirs.sent;
+        *nccl = theirs.nccl > *nccl ? theirs.nccl : *nccl;
         tess_mem_usage_raise(peak, &theirs.bytes);
     }
     return TESS_OK;
@@ -242,8 +244,12 @@ void tess_parts_record(const tess_parts *parts, const tess_problem *p, tess_json
         tess_json_set_int(&entry, p->depth > 1 ? "first_slice" : "first_row", part->first);
         tess_json_set_int(&entry, p->depth > 1 ? "slices" : "rows", part->count);
         tess_json_set_int(&entry, "planned_bytes", (int64_t)part->planned);
+        if (part->planned_host)
+            tess_json_set_int(&entry, "planned_host_bytes", (int64_t)part->planned_host);
         if (part->measured)
             tess_json_set_int(&entry, "measured_bytes", (int64_t)part->measured);
+        if (part->measured && part->planned_host)
+            tess_json_set_int(&entry, "measured_host_bytes", (int64_t)part->measured_host);
         if (part->measured)
             tess_json_set_int(&entry, "gradient_sent_bytes", (int64_t)part->sent);
         tess_json_append(&list, entry);

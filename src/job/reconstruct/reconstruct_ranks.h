@@ -12,7 +12,8 @@
 typedef struct tess_rank_part {
     int64_t first, count; /* rows, or slices */
     uint64_t planned, measured;
-    uint64_t sent; /* in the steps towards the data */
+    uint64_t planned_host, measured_host; /* besides, on the host, if the network runs on a card */
+    uint64_t sent;                        /* in the steps towards the data */
 } tess_rank_part;
 
 typedef struct tess_parts {
@@ -25,16 +26,17 @@ typedef struct tess_parts {
 /* Refuses what ranks cannot share. The same on all of them. */
 tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *settings,
                              const tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
-/* Collective, when the network is known: divides the image. Does nothing alone. */
+/* Collective, when the network is known: divides the image. Does nothing alone. `rates`: of the operator's device. */
 tess_status tess_parts_divide(tess_parts *parts, const tess_problem *problem, const tess_prior *prior,
-                              tess_error *error) TESS_MUST_CHECK;
+                              const tess_rates *rates, tess_error *error) TESS_MUST_CHECK;
 void tess_parts_clear(tess_parts *parts);
 /* After that ranks blur by the spectrum, because halos do not fit the memory of one of them. */
 void tess_parts_avoid_halo(tess_parts *parts, const tess_problem *problem, const tess_prior *prior);
 /* Collective: after it the budget has the most of all ranks. */
 tess_status tess_parts_share_plan(tess_parts *parts, tess_budget *budget, tess_error *error) TESS_MUST_CHECK;
-/* Collective: after it `peak` has the most of all ranks. `sent`: bytes that this one sent in the steps towards the data. */
-tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent,
+/* Collective: after it `peak` and `nccl`, bytes of the library, have the most of all ranks. `sent`: bytes that this one sent in the
+ * steps towards the data. */
+tess_status tess_parts_share_peak(tess_parts *parts, tess_mem_usage *peak, uint64_t sent, uint64_t *nccl,
                                   tess_error *error) TESS_MUST_CHECK;
 /* Adds "parts" to the verb's part of the record. Nothing alone. */
 void tess_parts_record(const tess_parts *parts, const tess_problem *problem, tess_json **own);

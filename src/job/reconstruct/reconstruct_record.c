@@ -43,6 +43,10 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
     tess_choice_record(workspace->engine, &plan);
     if (workspace->engine->separate_memory)
         tess_json_set_int(&plan, "host_bytes", (int64_t)budget->planned.bytes.by[TESS_MEM_HOST]);
+    if (prior->links && prior->links->words[0])
+        tess_json_set_string(&plan, "exchanges", prior->links->words);
+    if (prior->links)
+        tess_json_set_string(&plan, "data_device", tess_rates_facts(workspace->rates)->name);
     if (workspace->layout.hosted) {
         int64_t slabs, parts;
         tess_rays_cuts(workspace->op, &slabs, &parts);
@@ -55,14 +59,18 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
 }
 
 /* Adds the device's own figures, and the share of the loop, from first to last iteration, in which it was busy. */
-static void add_device(tess_json **measured, const tess_engine *engine, const tess_outcome *outcome,
+static void add_device(tess_json **measured, const tess_prior *prior, const tess_outcome *outcome,
                        const tess_usage *usage)
 {
+    const bool beside = prior->links != NULL;
     double busy = 0;
     for (int64_t i = 0; i < outcome->result.iterations; i++)
-        busy += outcome->iterations[i].gradient_seconds + outcome->iterations[i].denoise_seconds;
+        busy +=
+            (beside ? 0 : outcome->iterations[i].gradient_seconds) + outcome->iterations[i].denoise_seconds;
+    if (beside && prior->links->by_nccl)
+        tess_json_set_int(measured, "nccl_bytes", (int64_t)prior->links->bytes);
     tess_json_set_int(measured, "driver_bytes", (int64_t)(usage->free_before - usage->least_free));
-    tess_json_set_int(measured, "context_bytes", (int64_t)engine->facts.driver_bytes);
+    tess_json_set_int(measured, "context_bytes", (int64_t)prior->engine->facts.driver_bytes);
     tess_json_set_double(measured, "gpu_busy",
                          outcome->result.seconds > 0 ? busy / outcome->result.seconds : 0);
 }
@@ -77,10 +85,10 @@ tess_mem_usage tess_record_peak(const tess_engine *engine, const tess_budget *bu
     return peak;
 }
 
-void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
+void tess_record_add_measured(tess_json **record, const tess_prior *prior, const tess_budget *budget,
                               const tess_outcome *outcome, const tess_usage *usage, double pixels)
 {
-    const tess_mem_usage peak = tess_record_peak(engine, budget, outcome);
+    const tess_mem_usage peak = tess_record_peak(prior->engine, budget, outcome);
     tess_json *measured = tess_json_object();
     tess_json_set_double(&measured, "seconds", outcome->seconds);
     tess_json_set_double(&measured, "megapixels_per_second",
@@ -93,7 +101,7 @@ void tess_record_add_measured(tess_json **record, const tess_engine *engine, con
     tess_json_set_int(&measured, "overhead_bytes", (int64_t)usage->overhead);
     tess_json_set_int(&measured, "loaded_bytes", (int64_t)usage->loaded);
     tess_json_set_int(&measured, "host_bytes", (int64_t)peak.bytes.by[TESS_MEM_HOST]);
-    if (engine->separate_memory)
-        add_device(&measured, engine, outcome, usage);
+    if (prior->engine->separate_memory)
+        add_device(&measured, prior, outcome, usage);
     tess_json_set(record, "measured", measured);
 }

@@ -17,7 +17,7 @@ void tess_record_add_plan(tess_json **record, const tess_prior *prior, const tes
 tess_mem_usage tess_record_peak(const tess_engine *engine, const tess_budget *budget,
                                 const tess_outcome *outcome);
 /* Adds "measured"; `pixels`: of the image. */
-void tess_record_add_measured(tess_json **record, const tess_engine *engine, const tess_budget *budget,
+void tess_record_add_measured(tess_json **record, const tess_prior *prior, const tess_budget *budget,
                               const tess_outcome *outcome, const tess_usage *usage, double pixels);
 
 /* Data of "reconstruct". `outcome` and `start` are NULL for a plan. */

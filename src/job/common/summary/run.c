@@ -67,6 +67,8 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
              (long long)tess_json_get_int(plan, "batch", 0), tess_json_get_string(plan, "reason", ""));
     if (tess_json_get(plan, "exchanges"))
         tess_say(w, "exchanges %s\n", tess_json_get_string(plan, "exchanges", ""));
+    if (tess_json_get(plan, "data_device"))
+        tess_say(w, "data step on %s\n", tess_json_get_string(plan, "data_device", ""));
     tess_say(w, "planned   ");
     tess_say_bytes(w, tess_json_get(plan, "peak_bytes"));
     tess_say(w, ", %.2f s%s\n", tess_json_get_double(plan, "seconds", 0),
@@ -91,11 +93,11 @@ void tess_say_measured(tess_summary *w, const tess_json *record)
             tess_say(w,
                      "device    busy %.0f %% of the time, %.1f MiB by its driver's count, "
                      "%.1f MiB of context; "
-                     "%.1f "
-                     "MiB pinned on the host\n",
+                     "%.1f MiB %s the host\n",
                      100 * tess_json_get_double(measured, "gpu_busy", 0),
                      tess_say_mib(measured, "driver_bytes"), tess_say_mib(measured, "context_bytes"),
-                     tess_say_mib(measured, "host_bytes"));
+                     tess_say_mib(measured, "host_bytes"),
+                     tess_json_get(tess_json_get(record, "plan"), "data_device") ? "on" : "pinned on");
     }
     if (quality)
         tess_say(w, "quality   PSNR %.3f dB", tess_json_get_double(quality, "psnr_db", 0));

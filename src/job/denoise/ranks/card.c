@@ -12,7 +12,7 @@ void tess_card_plan(tess_denoise_job *job)
                                           .in_stage = choice->in_stage,
                                           .out_stage = choice->out_stage};
     job->host_bytes = tess_block_granted(tess_queue_host_bytes(&job->queue_sizes)) +
-                      (job->links.by_nccl ? 0 : tess_block_granted(choice->exchange_bytes));
+                      tess_card_links_pinned(&job->links, choice->exchange_bytes);
 }
 
 tess_status tess_card_open(tess_denoise_part *part, tess_error *error)
@@ -29,25 +29,19 @@ tess_status tess_card_open(tess_denoise_part *part, tess_error *error)
         return TESS_OK;
     const tess_cut cut = tess_cut_of(&file->choice);
     const tess_window_net net = {file->model->bound, file->model->weights.data, part->image.pixels.planes};
-    part->neighbours.nccl = job->links.nccl;
-    if (file->choice.exchange_bytes && !job->links.nccl)
-        TESS_TRY(tess_neighbours_relay(&part->neighbours, device, file->choice.exchange_bytes, error));
+    TESS_TRY(
+        tess_card_links_join(&job->links, device, file->choice.exchange_bytes, &part->neighbours, error));
     return tess_queue_prepare(queue, &net, &cut, error); /* nothing may fail between exchanges */
 }
 
 tess_status tess_card_run(tess_denoise_part *part, tess_error *error)
 {
     tess_image_job *image = &part->image;
-    const tess_neighbours *n = &part->neighbours;
     tess_error other;
     const tess_status submitted = tess_image_submit(image, &part->strip, error);
     const tess_status done =
         tess_queue_wait(part->blocks.queue, &image->strips[0].ticket, submitted == TESS_OK ? error : &other);
-    const tess_status status = submitted != TESS_OK ? submitted : done;
-    if (n->nccl &&
-        (n->lost || status == TESS_DEVICE_LOST)) /* the others' cards wait for messages of this one */
-        tess_dist_lose(part->dist, n->lost ? n->error.text : error->text);
-    return status;
+    return submitted != TESS_OK ? submitted : done;
 }
 
 void tess_card_close(tess_denoise_part *part)

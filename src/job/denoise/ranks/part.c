@@ -144,12 +144,11 @@ static tess_status read_strip(tess_denoise_part *part, int64_t slice, tess_error
 
 static tess_status compute_strip(tess_denoise_part *part, tess_error *error)
 {
-    tess_neighbours *n = &part->neighbours;
     if (part->idle)
         return TESS_OK;
     const tess_status status =
         part->blocks.queue ? tess_card_run(part, error) : tess_image_run(&part->image, &part->strip, error);
-    return n->status == TESS_OK ? status : tess_fail(error, n->status, "%s", n->error.text);
+    return tess_card_links_check(part->dist, &part->neighbours, status, error);
 }
 
 static tess_status write_strip(tess_denoise_part *part, tess_error *error)

@@ -25,7 +25,7 @@ static bool is_own(const tess_blur_rows *s, int64_t row)
 
 static void copy_own(const tess_blur_rows *s, int64_t row, float *to)
 {
-    tess_device *device = s->w->engine->device;
+    tess_device *device = s->w->device;
     const float *from = s->w->measurement.data;
     device->memory->copy(device, to, from + (s->blur * s->own + row - s->first) * s->samples,
                          (size_t)s->samples * sizeof *to, NULL);
@@ -69,7 +69,7 @@ void tess_blur_rows_close(tess_blur_rows *s)
 
 tess_status tess_blur_rows_choose(tess_blur_rows *s, int64_t blur, tess_error *error)
 {
-    tess_device *device = s->w->engine->device;
+    tess_device *device = s->w->device;
     const int64_t rows = BESIDE * borders(s);
     s->blur = blur;
     if (rows == 0)
@@ -86,7 +86,7 @@ tess_status tess_blur_rows_choose(tess_blur_rows *s, int64_t blur, tess_error *e
 
 tess_status tess_blur_rows_visit(tess_blur_rows *s, tess_blur_row_fn visit, void *user, tess_error *error)
 {
-    tess_device *device = s->w->engine->device;
+    tess_device *device = s->w->device;
     const int64_t height = s->problem->height;
     int64_t next = tess_max_i64(s->first - REACH, 0);
     for (int64_t row = s->first; row < s->first + s->own; row++) {

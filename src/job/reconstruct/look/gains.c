@@ -40,7 +40,7 @@ static tess_status copy_patch(comparison *c, int64_t i, int64_t top, int64_t lef
                               tess_error *error)
 {
     const tess_problem *p = c->problem;
-    tess_device *device = c->w->engine->device;
+    tess_device *device = c->w->device;
     const int64_t samples = tess_problem_row(p), width = (SIDE + 2 * c->reach[1]) * p->channels;
     const int64_t first = tess_problem_first(p), own = tess_problem_own(p), rows = SIDE + 2 * c->reach[0];
     const float *from = (const float *)c->w->measurement.data + i * own * samples;

@@ -57,7 +57,7 @@ typedef struct looked_at {
 static tess_status take_row(const looked_at *l, int64_t y, tess_error *error)
 {
     const tess_problem *p = l->p;
-    tess_device *device = l->w->engine->device;
+    tess_device *device = l->w->device;
     const int64_t samples = tess_problem_row(p), own = tess_problem_own(p),
                   inside = y - tess_problem_first(p);
     const size_t bytes = (size_t)samples * sizeof(float);

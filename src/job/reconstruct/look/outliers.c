@@ -96,7 +96,7 @@ static tess_status search_blur(search *s, int64_t blur, tess_error *error)
 static tess_status replace(const search *s, tess_error *error)
 {
     tess_workspace *w = s->rows.w;
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     for (int64_t i = 0; i < s->count; i++)
         device->memory->copy(device, (float *)w->measurement.data + s->list[i].at, &s->list[i].value,
                              sizeof s->list[i].value, NULL);

@@ -31,7 +31,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 static tess_status take_values(const tess_problem *p, tess_workspace *w, int64_t view, int64_t first,
                                int64_t count, float *to, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const bool many = tess_share_many(p->share);
     const int64_t own = view - tess_problem_first_view(p);
     int owner = 0;

@@ -72,7 +72,7 @@ static bool fill_row(const tess_hidden_rows *h, int64_t y, int64_t channel, floa
 static tess_status fill_above(tess_hidden_rows *h, int64_t y, int64_t channel, tess_error *error)
 {
     const tess_problem *p = h->problem;
-    tess_device *device = h->w->engine->device;
+    tess_device *device = h->w->device;
     const int64_t samples = tess_problem_row(p);
     const size_t bytes = (size_t)samples * sizeof(float);
     for (int64_t above = y - y % p->height; above < y; above++) {
@@ -92,7 +92,7 @@ static tess_status set_mask(tess_hidden_rows *h, int64_t y, const float *values,
 {
     const tess_problem *p = h->problem;
     tess_operator *op = h->w->op;
-    tess_device *device = h->w->engine->device;
+    tess_device *device = h->w->device;
     const int64_t samples = tess_problem_row(p), row = own_row(p, y);
     if (row < 0)
         return TESS_OK;
@@ -128,7 +128,7 @@ tess_status tess_hidden_rows_take(tess_hidden_rows *h, int64_t y, float *values,
 tess_status tess_hidden_blank(const tess_problem *p, tess_workspace *w, int64_t blur, int64_t row,
                               float *values, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const int64_t samples = tess_problem_row(p);
     if (!p->hidden.blurs || !p->hidden.blurs[blur])
         return TESS_OK;
@@ -147,7 +147,7 @@ tess_status tess_hidden_blank(const tess_problem *p, tess_workspace *w, int64_t 
 static tess_status write_frame(const tess_problem *p, tess_workspace *w, float *at, int64_t count,
                                tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     float *row = w->host.rows[0];
     if (count == 0)
         return TESS_OK;

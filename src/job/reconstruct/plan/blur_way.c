@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "physics/convolve.h"
 
-static void decide(const tess_engine *engine, const tess_problem *p, const tess_share *share,
+static void decide(const tess_rates *rates, const tess_problem *p, const tess_share *share,
                    tess_blur_exchange *e)
 {
     const tess_dist *dist = share->dist;
@@ -23,7 +23,7 @@ static void decide(const tess_engine *engine, const tess_problem *p, const tess_
     const tess_links links = tess_blurs_links(per_node);
     const char *wanted = getenv("TESSERA_BLURS");
     *e = (tess_blur_exchange){.reach = blurs.reach};
-    e->way = tess_blurs_choose(&blurs, &links, engine->rates, dist->size, e->costs);
+    e->way = tess_blurs_choose(&blurs, &links, rates, dist->size, e->costs);
     for (int halo = 0; halo < 2; halo++)
         if (wanted && strcmp(wanted, halo ? "halo" : "spectrum") == 0) {
             e->way = halo ? TESS_BLURS_HALO : TESS_BLURS_SPECTRUM;
@@ -31,9 +31,9 @@ static void decide(const tess_engine *engine, const tess_problem *p, const tess_
         }
 }
 
-tess_status tess_blur_way_choose(const tess_engine *engine, const tess_problem *p, const tess_share *share,
+tess_status tess_blur_way_choose(const tess_rates *rates, const tess_problem *p, const tess_share *share,
                                  tess_blur_exchange *e, tess_error *error)
 {
-    decide(engine, p, share, e);
+    decide(rates, p, share, e);
     return tess_dist_broadcast(share->dist, 0, e, sizeof *e, error);
 }

@@ -121,8 +121,23 @@ static tess_status check_files(const tess_reconstruct_job *job, tess_error *erro
     return TESS_OK;
 }
 
-/* Ranks share a reconstruction on the CPU: with `device` auto they stay there. */
-tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context, tess_error *error)
+/* Ranks share the operator on the CPU, beside the card that the network may have. */
+static tess_status place_operator(tess_reconstruct_job *job, tess_error *error)
+{
+    tess_workspace *w = &job->workspace;
+    const bool beside = job->engine.dist->size > 1 && job->engine.separate_memory;
+    if (beside)
+        TESS_TRY(tess_beside_open(&job->beside, &job->engine, error));
+    w->engine = &job->engine;
+    w->device = beside ? job->beside.device : job->engine.device;
+    w->rates = beside ? job->beside.rates : job->engine.rates;
+    job->prior.links = beside ? &job->links : NULL;
+    return TESS_OK;
+}
+
+/* With `device` auto ranks stay on the CPU. */
+tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *context, bool will_run,
+                                      tess_error *error)
 {
     const tess_reconstruct_settings *s = job->settings;
     tess_dist *dist = context->dist;
@@ -132,10 +147,13 @@ tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *c
     if (dist->size == 1)
         TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));
     TESS_TRY(tess_dist_agree(dist, check_files(job, error), error));
-    TESS_TRY(tess_parts_divide(&job->parts, &job->problem, &job->prior, error));
+    TESS_TRY(tess_dist_agree(dist, place_operator(job, error), error));
+    TESS_TRY(tess_parts_divide(&job->parts, &job->problem, &job->prior, job->workspace.rates, error));
     job->problem.share = job->prior.share = &job->parts.share;
     job->problem.halo = job->parts.blurs.way == TESS_BLURS_HALO;
     job->prior.slices = job->problem.depth > 1;
+    if (job->prior.links && tess_prior_in_strips(&job->prior))
+        TESS_TRY(tess_card_links_open(&job->links, &job->engine, &s->common, will_run, error));
     tess_process_reset_peak();
     tess_memory_reset_peak(&context->memory);
     job->usage.overhead = tess_process_resident();

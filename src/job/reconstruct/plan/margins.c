@@ -10,7 +10,7 @@
 static tess_status combine(tess_workspace *w, const tess_tensor *in, const float *from,
                            const tess_tensor *out, float *to, const double factors[2], tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const tess_op op = {.kind = TESS_OP_COMBINE,
                         .outputs = 1,
                         .in = {*in, *out},
@@ -90,7 +90,7 @@ tess_status tess_margins_fill(tess_workspace *w, const tess_problem *p, void *im
 tess_status tess_margins_rows(tess_workspace *w, const tess_problem *p, const void *vector, int64_t first,
                               int64_t count, float *to, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const tess_tensor *all = &w->op->image;
     const int64_t samples = tess_problem_row(p), stride = all->w * all->c;
     const bool whole =

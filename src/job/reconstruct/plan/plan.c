@@ -59,7 +59,7 @@ static tess_status make_operator(const tess_planning *job, size_t slab_bytes, te
     tess_mem_usage before, after;
     tess_memory_reset_peak(memory);
     tess_memory_held(memory, scope, &before);
-    TESS_TRY(tess_problem_operator(job->problem, w->engine->device, slab_bytes, &w->op, error));
+    TESS_TRY(tess_problem_operator(job->problem, w->device, slab_bytes, &w->op, error));
     tess_budget_keep_peak(job->budget, w->engine);
     tess_memory_held(memory, scope, &after);
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)
@@ -108,14 +108,26 @@ static int vectors_of(const tess_planning *job)
     return loop > start ? loop : start;
 }
 
+/* Whether all but the network is on the host, beside a card. */
+static bool is_beside(const tess_planning *job)
+{
+    return job->workspace->device != job->workspace->engine->device;
+}
+
+/* Adds a block of the operator's device, of so many bytes as are granted. */
+static void add_work(const tess_planning *job, tess_mem_bytes *phase, size_t granted)
+{
+    phase->by[is_beside(job) ? TESS_MEM_HOST : TESS_MEM_WORKSPACE] += granted;
+}
+
 /* Adds images and measurements, which are on the device or, for a volume in slabs, on the host. */
 static void add_images(const tess_planning *job, tess_mem_bytes *phase, size_t bytes)
 {
-    tess_device *device = job->workspace->engine->device;
+    tess_device *device = job->workspace->device;
     if (job->workspace->layout.hosted)
         add_host(job, phase, tess_block_granted(bytes));
     else
-        phase->by[TESS_MEM_WORKSPACE] += device->memory->granted(device, bytes);
+        add_work(job, phase, device->memory->granted(device, bytes));
 }
 
 /* The limit is too small for something other than the network. */
@@ -133,11 +145,24 @@ static tess_status too_little(const tess_planning *job, uint64_t limit, uint64_t
         (double)needed / (1 << 20), asked ? "`memory_limit` " : "", tess_size_enough(needed).text, advice);
 }
 
+/* Beside a card, the host's memory has a limit of its own. */
+static tess_status check_host(const tess_planning *job, tess_error *error)
+{
+    const uint64_t needed = job->budget->planned.bytes.by[TESS_MEM_HOST], left = job->budget->host_limit;
+    if (!is_beside(job) || needed <= left)
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_OVER_LIMIT,
+        "images and measurements take %.1fM of the host's memory, of which a rank has %.1fM; use "
+        "more hosts, or a smaller `size`",
+        (double)needed / (1 << 20), (double)left / (1 << 20));
+}
+
 /* Adds all phases of the operator, which may be a sketch. */
 static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *error)
 {
     tess_workspace *w = job->workspace;
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     tess_layout *layout = &w->layout;
     tess_budget *budget = job->budget;
     const tess_problem *p = job->problem;
@@ -147,7 +172,7 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     lay_out_host(job);
     tess_mem_bytes common = budget->operator_bytes, beginning = common;
     add_host(job, &beginning, op->making_bytes);
-    common.by[TESS_MEM_WORKSPACE] += device->memory->granted(device, layout->term_bytes);
+    add_work(job, &common, device->memory->granted(device, layout->term_bytes));
     add_images(job, &common,
                (size_t)layout->vectors * tess_vector_bytes(&op->image) + layout->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));
@@ -171,9 +196,10 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
         solving.by[c] += choice->bytes.by[c];
     add_phase(budget, &solving);
     budget->seconds = (double)job->recipe->iterations * choice->seconds +
-                      tess_physics_seconds(w->engine, op, job->recipe, &choice->calibrated);
+                      tess_physics_seconds(w->rates, op, job->recipe, &choice->calibrated);
     if (budget->planned.total > limit)
         return too_little(job, limit, budget->planned.total, error);
+    TESS_TRY(check_host(job, error));
     tess_memory_plan(w->engine->memory, tess_engine_scope(w->engine), budget->planned.total);
     return TESS_OK;
 }
@@ -185,12 +211,12 @@ static tess_status check_sketch(const tess_planning *job, uint64_t limit, tess_e
     tess_budget *budget = job->budget;
     bool known;
     tess_operator sketch;
-    TESS_TRY(tess_problem_sketch(job->problem, w->engine->device, &sketch, &known, error));
+    TESS_TRY(tess_problem_sketch(job->problem, w->device, &sketch, &known, error));
     if (!known)
         return TESS_OK;
     w->op = &sketch;
     budget->operator_bytes = (tess_mem_bytes){{0}};
-    budget->operator_bytes.by[TESS_MEM_WORKSPACE] = sketch.held_bytes;
+    add_work(job, &budget->operator_bytes, sketch.held_bytes);
     const tess_status status = add_up(job, limit, error);
     w->op = NULL;
     return status;
@@ -205,6 +231,12 @@ static tess_status plan(const tess_planning *job, uint64_t limit, size_t slab_by
     return add_up(job, limit, error);
 }
 
+static bool may_use_slabs(const tess_planning *job)
+{
+    return job->workspace->engine->separate_memory && job->problem->physics == TESS_PHYSICS_CONE &&
+           !is_beside(job);
+}
+
 /* A volume that does not fit beside the network stays on the host. Larger slabs move less data, but the network gets
  * what they leave, so they start with a quarter. */
 static tess_status plan_within(const tess_planning *job, uint64_t limit, tess_error *error)
@@ -213,7 +245,7 @@ static tess_status plan_within(const tess_planning *job, uint64_t limit, tess_er
     tess_operator_destroy(w->op);
     w->op = NULL;
     tess_status status = plan(job, limit, 0, error);
-    if (!w->engine->separate_memory || job->problem->physics != TESS_PHYSICS_CONE)
+    if (!may_use_slabs(job))
         return status;
     for (uint64_t share = limit / 4; status == TESS_OVER_LIMIT && share > LEAST_SHARE; share /= 4) {
         tess_error why;
@@ -260,9 +292,12 @@ tess_status tess_reconstruct_plan(const tess_planning *job, tess_error *error)
     const tess_workspace *w = job->workspace;
     const uint64_t asked = job->settings->common.memory_limit,
                    limit = asked ? asked : tess_engine_free_limit(w->engine);
+    const tess_dist *dist = w->engine->dist;
+    if (is_beside(job))
+        job->budget->host_limit =
+            tess_host_memory_left() / 10 * 9 / (uint64_t)dist->places[dist->rank].locals;
     const tess_status status = plan_within(job, limit, error);
-    if (status == TESS_OVER_LIMIT && asked && w->engine->separate_memory &&
-        job->problem->physics == TESS_PHYSICS_CONE)
+    if (status == TESS_OVER_LIMIT && asked && may_use_slabs(job))
         return refuse_slabs(job, limit, error);
     const uint64_t left = tess_host_memory_left();
     if (status == TESS_OK && w->layout.hosted && job->budget->planned.bytes.by[TESS_MEM_HOST] > left)

@@ -13,6 +13,7 @@ typedef struct tess_budget {
     tess_mem_usage planned;
     tess_mem_bytes operator_bytes;
     double seconds;
+    uint64_t host_limit; /* for this rank, if the operator is on the host beside a card */
     tess_mem_usage peak; /* counted so far, when the counter was reset */
 } tess_budget;
 

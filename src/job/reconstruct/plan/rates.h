@@ -10,7 +10,7 @@
 double tess_physics_runs(const tess_operator *op, const tess_recipe *recipe);
 /* Seconds of gradients, and of the step and the start before them; clears *calibrated if the operator was not
  * measured. */
-double tess_physics_seconds(const tess_engine *engine, const tess_operator *op, const tess_recipe *recipe,
+double tess_physics_seconds(const tess_rates *rates, const tess_operator *op, const tess_recipe *recipe,
                             bool *calibrated);
 /* Stores the time of a data step for the next plan. */
 void tess_physics_keep_rate(tess_engine *engine, const tess_operator *op, const tess_recipe *recipe,

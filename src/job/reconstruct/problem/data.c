@@ -58,7 +58,7 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_hidden_
                              tess_error *error)
 {
     const tess_problem *p = f->problem;
-    tess_device *device = f->workspace->engine->device;
+    tess_device *device = f->workspace->device;
     const tess_image_info *info = &from->info;
     const tess_extent *is = &f->extent;
     const int64_t samples = is->width * is->channels;
@@ -235,7 +235,7 @@ static tess_status take_view(void *user, int64_t view, float *values, tess_error
 {
     const view_target *target = user;
     const tess_problem *p = target->problem;
-    tess_device *device = target->workspace->engine->device;
+    tess_device *device = target->workspace->device;
     const int64_t samples = p->rows * p->columns, read = p->file_rows * p->file_columns;
     const float unit = (float)tess_problem_measured_unit(p);
     for (int64_t i = 0; i < read; i++) {
@@ -266,7 +266,7 @@ static tess_status simulate(const tess_problem *p, tess_workspace *w, double lev
                             tess_error *error)
 {
     tess_operator *op = w->op;
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     device->memory->copy(device, w->vectors[0], w->host.truth,
                          (size_t)tess_workspace_values(&op->image) * sizeof(float), NULL);
     op->table->forward(op, w->vectors[0], w->measurement.data, w->scratch, NULL);

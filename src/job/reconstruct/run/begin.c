@@ -24,7 +24,7 @@ typedef struct starting {
 
 static void show(const starting *s, const void *image)
 {
-    tess_device *device = s->w->engine->device;
+    tess_device *device = s->w->device;
     if (s->w->host.shown)
         device->memory->copy(device, s->w->host.shown, image,
                              (size_t)s->w->layout.image_values * sizeof(float), NULL);
@@ -167,7 +167,7 @@ static tess_status first_estimate(const starting *s, tess_error *error)
 /* Copies the first estimate between the solver and the host. */
 static void keep_start(tess_workspace *w, bool back)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const size_t bytes = (size_t)w->layout.start_values * sizeof(float);
     if (w->host.start)
         device->memory->copy(device, back ? w->vectors[0] : w->host.start,
@@ -184,7 +184,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe,
                                    tess_start *start, tess_error *error)
 {
     tess_workspace *w = judge->workspace;
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     tess_operator *op = w->op;
     const starting s = {judge->problem, recipe, judge, w, seed, start};
     if (recipe->init == TESS_INIT_FILTERED && !op->table->inverse)
@@ -208,7 +208,7 @@ tess_status tess_reconstruct_begin(const tess_judge *judge, tess_recipe *recipe,
 
 tess_status tess_reconstruct_restart(const tess_judge *judge, const tess_recipe *recipe, tess_error *error)
 {
-    tess_device *device = judge->workspace->engine->device;
+    tess_device *device = judge->workspace->device;
     tess_start unused = {0};
     const starting s = {judge->problem, recipe, judge, judge->workspace, 0, &unused};
     if (judge->workspace->host.start)

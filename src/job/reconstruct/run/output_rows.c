@@ -121,7 +121,7 @@ static tess_status take_measurement(const tess_outputs *o, tess_workspace *w, in
                                     tess_error *error)
 {
     const tess_problem *p = o->problem;
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const tess_extent m = tess_problem_measurement_extent(p);
     const int64_t samples = m.width * m.channels;
     if (p->physics == TESS_PHYSICS_BLUR) /* a rank has the same rows of each blur */

@@ -53,14 +53,14 @@ size_t tess_layout_measurement_bytes(const tess_operator *op)
 
 static tess_status take(tess_workspace *w, tess_block *block, size_t bytes, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     return w->layout.hosted ? device->memory->host_alloc(device, block, bytes, error)
                             : device->memory->alloc(device, block, TESS_MEM_WORKSPACE, bytes, error);
 }
 
 static void drop(tess_workspace *w, tess_block *block)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     if (w->layout.hosted)
         device->memory->host_free(device, block);
     else
@@ -69,7 +69,7 @@ static void drop(tess_workspace *w, tess_block *block)
 
 tess_status tess_workspace_take(tess_workspace *w, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     const tess_layout *layout = &w->layout;
     const size_t vector = tess_vector_bytes(&w->op->image), images = (size_t)layout->vectors * vector;
     if (tess_share_many(w->op->share))
@@ -98,10 +98,10 @@ void tess_workspace_drop_measurement(tess_workspace *w)
 void tess_workspace_release(tess_workspace *w)
 {
     tess_data_term_close(&w->term);
-    if (w->engine && w->engine->device) {
+    if (w->device) {
         drop(w, &w->measurement);
         drop(w, &w->solver);
-        w->engine->device->memory->free(w->engine->device, &w->work);
+        w->device->memory->free(w->device, &w->work);
     }
     tess_block_free(&w->io);
     tess_dist_exchange_destroy(w->exchange);
@@ -136,7 +136,7 @@ int64_t tess_workspace_all_values(const tess_workspace *w)
 tess_status tess_workspace_pieces(tess_workspace *w, void *vector, int64_t count, bool back, tess_piece_fn fn,
                                   void *user, tess_error *error)
 {
-    tess_device *device = w->engine->device;
+    tess_device *device = w->device;
     for (int64_t at = 0; at < count; at += TESS_PIECE) {
         const int64_t some = tess_min_i64(TESS_PIECE, count - at);
         const size_t bytes = (size_t)some * sizeof(float);

@@ -36,8 +36,10 @@ typedef struct tess_host_part {
 } tess_host_part;
 
 typedef struct tess_workspace {
-    tess_engine *engine; /* the job's */
-    tess_operator *op;   /* owned */
+    tess_engine *engine;     /* the job's */
+    tess_device *device;     /* of the operator and the images: the engine's, or the CPU beside a card */
+    const tess_rates *rates; /* of that device */
+    tess_operator *op;       /* owned */
     tess_layout layout;
     tess_block solver, measurement, work, io;
     tess_data_term term;

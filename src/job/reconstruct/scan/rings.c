@@ -81,7 +81,7 @@ static const double MOST_ROLL = 1;
 static tess_status fetch(const rings *r, const void *from, int64_t view, int64_t count, float *to,
                          tess_error *error)
 {
-    tess_device *device = r->w->engine->device;
+    tess_device *device = r->w->device;
     device->memory->copy(device, to, (const float *)from + view * r->pixels,
                          (size_t)(count * r->pixels) * sizeof *to, NULL);
     return device->streams->sync(device, NULL, error);
@@ -276,7 +276,7 @@ static bool decide(rings *r)
 
 static tess_status correct(rings *r, tess_error *error)
 {
-    tess_device *device = r->w->engine->device;
+    tess_device *device = r->w->device;
     float *const values = r->w->host.rows[0];
     for (int64_t k = 0; k < tess_problem_own_views(r->p); k++) {
         TESS_TRY(fetch(r, r->w->measurement.data, k, 1, values, error));
