@@ -112,6 +112,11 @@ if gdal:  # a network that goes beyond white is no reason for another range: no 
         result, entry, said = written(checker, ".jpg", "--model", model, *options)
         bench.check(entry["cut_off"] > 0.001 and "cut off" not in said, f"{options}: beyond white by the network: {entry}, {said}")
 
+# Zero has no sign.
+for array, lower in ((np.clip(np.rint(255 * noisy - 60), 0, 255).astype(np.uint8), "100,400"), (np.clip(noisy - 0.3, 0, 1).astype(np.float32), "0.3,1.2")):
+    _, _, said = denoise(array, "--range", lower)
+    bench.check("samples down to 0 lie below the range" in said, f"{array.dtype}: 0 is below the range: {said}")
+
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 level = np.full((40, 56), 0.1, np.float32)
