@@ -77,6 +77,7 @@ static tess_status open_raster(tess_cube *cube, const tess_read_format *format, 
         cube->wavelengths = facts.wavelengths;
         cube->info.wavelengths = facts.wavelengths;
         cube->info.several_scales = facts.several_scales;
+        cube->info.bad_bands = facts.bad_bands;
         cube->info.block_rows = tess_max_i64(tess_min_i64(facts.block_rows, cube->info.height), 1);
     }
     if (status == TESS_OK && facts.array.order) {

@@ -31,6 +31,7 @@ typedef struct tess_cube_info {
     int bands;
     tess_dtype dtype;          /* of the samples: U8, U16, I16, U32, I32, F32 or F64 */
     const double *wavelengths; /* in nm, one a band, owned by the cube or list; NULL: unknown */
+    int bad_bands;             /* that an ENVI header marks as bad; they are read like others */
     double scale, offset;      /* sample * scale + offset is the quantity; never applied. 1 and 0: none */
     bool several_scales;       /* bands have different ones: these are the first band's */
     bool has_nodata;           /* a pixel with this sample has no value */

@@ -52,6 +52,7 @@ void tess_cube_unlock(void);
 typedef struct tess_cube_facts {
     double *wavelengths; /* owned by the caller; NULL: unknown */
     bool several_scales;
+    int bad_bands;
     int64_t block_rows;
     tess_envi_array array;
 } tess_cube_facts;

@@ -241,6 +241,10 @@ static tess_status open_reader(tess_memory *memory, const char *path, tess_image
         status = tess_gdal_envi_size(reader->dataset, path, error);
     if (status == TESS_OK && !info->page && strcmp(driver_of(reader->dataset), "GTiff") == 0)
         status = tess_pages_check_one(path, error);
+    if (status == TESS_OK && strcmp(driver_of(reader->dataset), "JPEG") == 0 && !tess_jpeg_has_end(path))
+        status =
+            tess_fail(error, TESS_BAD_INPUT,
+                      "truncated, or damaged: it has no end marker (EOI) after its image; copy it again");
     if (status == TESS_OK)
         status = describe(reader, path, info, error);
     if (status == TESS_OK)

@@ -63,6 +63,20 @@ static tess_status find_wavelengths(GDALDatasetH dataset, int bands, tess_cube_f
     return TESS_OK;
 }
 
+/* How many bands the header's list of bad bands (bbl) marks with 0; none, if the list is not one of all bands. */
+static int count_bad(GDALDatasetH dataset, int bands)
+{
+    const char *list = tess_gdal_envi_field(dataset, "bbl");
+    int bad = 0;
+    if (items_of(list) != bands)
+        return 0;
+    for (const char *at = list; at; at = strchr(at + 1, ',')) {
+        char *end = NULL;
+        bad += strtod(at + 1, &end) == 0 && end != at + 1;
+    }
+    return bad;
+}
+
 static bool scales_differ(GDALDatasetH dataset, int bands)
 {
     double first[2] = {1, 0};
@@ -90,6 +104,7 @@ tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tes
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(dataset, 1), &block_width, &block_height);
     facts->block_rows = block_height;
     facts->several_scales = scales_differ(dataset, bands);
+    facts->bad_bands = count_bad(dataset, bands);
     tess_status status = tess_gdal_envi_array(dataset, &facts->array, error);
     if (status == TESS_OK)
         status = find_wavelengths(dataset, bands, facts, error);

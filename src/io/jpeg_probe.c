@@ -104,6 +104,32 @@ static bool probe(const char *path, frame *f, bool *holds_all)
     return found;
 }
 
+/* Moves to the data of the first scan. */
+static bool find_scan(FILE *file)
+{
+    int length = 0, marker;
+    if (two_bytes(file) != 0xffd8)
+        return false;
+    while ((marker = tess_jpeg_next_marker(file, &length)) != 0)
+        if (fseek(file, length, SEEK_CUR) != 0 || marker == 0xda)
+            return marker == 0xda;
+    return false;
+}
+
+bool tess_jpeg_has_end(const char *path)
+{
+    unsigned char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    bool found = !file || !find_scan(file);
+    int before = 0; /* compressed data has no 0xff before 0xd9 */
+    for (size_t count; !found && (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        for (size_t i = 0; i < count && !found; before = bytes[i++])
+            found = before == 0xff && bytes[i] == 0xd9;
+    if (file)
+        fclose(file);
+    return found;
+}
+
 /* Adds the steps of the table of the brightness, if this segment has it. In the order of the file the coefficients zigzag from
  * low to high frequencies, of which the first 10 are those below half of the diagonal. */
 static void read_steps(FILE *file, int length, double *square)

@@ -9,6 +9,9 @@
 
 /* Returns the next marker and the length of its payload; 0 at the end or in a damaged file. */
 int tess_jpeg_next_marker(FILE *file, int *length);
+/* Whether an end marker follows the first scan, wherever; true for files that have no scan or are not JPEG. libjpeg takes
+ * zeros in place of lost data for a picture, without a warning. */
+bool tess_jpeg_has_end(const char *path);
 /* Bytes of coefficients that libjpeg must hold to decode this file; 0 for sequential files and files that are
  * not JPEG. */
 size_t tess_jpeg_coefficients(const char *path);

@@ -153,6 +153,18 @@ def test_wavelengths(bench):
         refuse(bench, envi(bench.path(f"{name}.img"), image, listed), bench.path("s.npy"), "--pipeline", keep, words=["needs wavelengths"])
 
 
+def test_bad_bands(bench):
+    """Bands that a header marks as bad are used, which a note says."""
+    if not bench.has_gdal():
+        return
+    for listed, bad in (("{1, 0, 1, 1, 1, 0, 0, 1}", 3), ("{1,1,1,1,1,1,1,1}", 0), ("{0, 1}", 0)):
+        path = envi(bench.path("marked.img"), cube(), f"bbl = {listed}\n")
+        result = bench.run("detect", path, bench.path("s.npy"), "--json", bench.path("r.json"))
+        record = json.loads(bench.path("r.json").read_text()) if result.status == 0 else {"input": {}}
+        bench.check(result.status == 0 and ("as bad" in result.err) == (bad > 0) and (not bad or f"{bad} of 8 bands" in result.err) and
+                    record["input"].get("bad_bands", 0) == bad, f"bbl {listed}: {result}")
+
+
 # --- folders, masks, graphs, names --------------------------------------------------------------------------------------
 
 def test_folders(bench):
@@ -301,7 +313,7 @@ def test_stop(bench):
 
 def main():
     bench = Bench(sys.argv[1])
-    for test in (test_arrays, test_digits, test_stands, test_headers, test_wavelengths, test_folders, test_masks, test_curve, test_graphs, test_names,
+    for test in (test_arrays, test_digits, test_stands, test_headers, test_wavelengths, test_bad_bands, test_folders, test_masks, test_curve, test_graphs, test_names,
                  test_sparse, test_stop):
         for path in pathlib.Path(bench.folder).glob("*.npy"):
             path.unlink()

@@ -63,6 +63,15 @@ def check_behind(bench, model):
         bench.check(len(kept) == len(PACKET) and all(word in kept for word in KEPT) and not any(word in kept for word in STATED),
                     f"{name}: XMP does not promise what is not there: {kept}")
         bench.check(kept.encode() in bench.path(f"{name}-out.png").read_bytes(), f"{name}: nor in a PNG")
+    grains = to_integers(picture(96, 128) + 0.1 * np.random.default_rng(1).standard_normal((96, 128, 3)), np.uint8)
+    write_png(bench.path("grains.png"), grains)
+    bench.record("denoise", bench.path("grains.png"), bench.path("grains.jpg"), "--model", model)
+    whole = bench.path("grains.jpg").read_bytes()
+    half = len(whole) // 2
+    for name, data in (("zeros", whole[:half] + bytes(len(whole) - half)), ("zeros and a thumbnail", many[:2] + segment(0xe1, jpeg) + whole[2:half] + bytes(len(whole))),
+                       ("no end", whole[:-2])):
+        bench.path("lost.jpg").write_bytes(data)
+        bench.check_refused(bench.run("denoise", bench.path("lost.jpg"), bench.path("lost-out.jpg"), "--model", model), 1, "lost.jpg", "end marker")
     for cut in (1, 20, 300):  # a file that ends early is refused or read, never waited for
         bench.path("cut.jpg").write_bytes((jpeg[:2] + xmp + jpeg[2:])[:-cut])
         result = bench.run("denoise", bench.path("cut.jpg"), bench.path("cut-out.jpg"), "--model", model, timeout=60)

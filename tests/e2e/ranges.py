@@ -112,6 +112,11 @@ if gdal:  # a network that goes beyond white is no reason for another range: no 
         result, entry, said = written(checker, ".jpg", "--model", model, *options)
         bench.check(entry["cut_off"] > 0.001 and "cut off" not in said, f"{options}: beyond white by the network: {entry}, {said}")
 
+# Zero has no sign.
+for array, lower in ((np.clip(np.rint(255 * noisy - 60), 0, 255).astype(np.uint8), "100,400"), (np.clip(noisy - 0.3, 0, 1).astype(np.float32), "0.3,1.2")):
+    _, _, said = denoise(array, "--range", lower)
+    bench.check("samples down to 0 lie below the range" in said, f"{array.dtype}: 0 is below the range: {said}")
+
 # --- axes -------------------------------------------------------------------------------------------------------------
 
 level = np.full((40, 56), 0.1, np.float32)
@@ -123,6 +128,21 @@ for axes, shape, names in (("HWC", (40, 56, 5), ("flat",)), ("CHW", (5, 40, 56),
     for name in names:
         result, entry, _ = denoise(image, "--axes", axes, "--sigma", bench.path(f"{name}.npy"))
         bench.check(result is not None and np.abs(result - wanted).max() < 1e-5, f"a map needs no axis of channels: {axes}")
+# Levels of 255 in wide integers would be next to no noise.
+levels = np.rint(4 + 46 * x / x.max())
+for dtype, largest in ((np.uint16, "50 of 65535"), (np.int16, "50 of 32767"), (np.int32, "50 of 2147483647")):
+    np.save(bench.path("levels.npy"), levels.astype(dtype))
+    _, _, said = denoise(noisy.astype(np.float32), "--range", "0,1", "--sigma", bench.path("levels.npy"), status=1)
+    bench.check("levels.npy" in said and largest in said and "8 bits" in said, f"{dtype.__name__}: levels of 255 are refused: {said.strip()}")
+for name, map in (("8 bits", levels.astype(np.uint8)), ("16 bits", (257 * levels).astype(np.uint16)), ("floats", (levels / 255).astype(np.float32))):
+    np.save(bench.path("levels.npy"), map)
+    _, entry, said = denoise(noisy.astype(np.float32), "--range", "0,1", "--sigma", bench.path("levels.npy"))
+    bench.check(np.allclose(entry.get("sigma_range", 0), (4 / 255, 50 / 255), atol=1e-6), f"{name}: the least and largest level are told: {entry}")
+told = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy"), "--sigma", bench.path("levels.npy"), "--range", "0,1")
+bench.check("4 to 50/255" in told.out, f"also to the reader: {told.out}")
+np.save(bench.path("levels.npy"), np.zeros(noisy.shape, np.uint16))
+result, _, _ = denoise(noisy.astype(np.float32), "--range", "0,1", "--sigma", bench.path("levels.npy"))
+bench.check(result is not None and np.array_equal(result, noisy.astype(np.float32)), "a map of zeros changes nothing")
 for shape, advice in (((5, 64, 64, 3), False), ((20, 64, 64), False), ((200, 220, 7), True)):
     np.save(bench.path("in.npy"), random.random(shape).astype(np.float32))
     said = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy"), "--sigma", "0.1", "--verbose").err

@@ -1,5 +1,6 @@
 """refusal.py PROGRAM: if a job is refused for memory, the number that the message names is accepted when it is typed back
 unchanged: several files and models in one job, tiles, batches, halos, a device with separate memory, volumes."""
+import json
 import re
 import sys
 
@@ -8,6 +9,14 @@ import numpy as np
 from support import Bench, picture, to_integers, write_png
 
 QUEUE = {"TESSERA_QUEUE": "1"}
+
+
+def check_no_plan(bench, folder):
+    """If no file fits, there is no plan to tell of."""
+    result = bench.run("denoise", folder, bench.path("none"), "--memory", "1M", "--json", bench.path("none.json"))
+    record = json.loads(bench.path("none.json").read_text())
+    bench.check(result.status == 1 and "plan" not in record and "input " in result.out and "plan " not in result.out and "planned" not in result.out,
+                f"no plan is told if no file fits: {result.out}{record.get('plan')}")
 
 
 def check(bench, *args, env=None, limit="1M"):
@@ -32,6 +41,7 @@ def main():
     folder.mkdir()
     for i, (height, width, channels) in enumerate(((400, 300, 3), (40, 2000, 1), (333, 555, 1), (900, 120, 3))):
         write_png(folder / f"{i}.png", to_integers(picture(height, width, channels), np.uint8))
+    check_no_plan(bench, folder)
     one = folder / "2.png"
     precisions = ["fp32", "bf16"] if bench.has_bf16() else ["fp32"]
     for env in (None, QUEUE):

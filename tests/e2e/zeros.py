@@ -1,8 +1,9 @@
-"""zeros.py PROGRAM: zeros that stand apart from all other values are missing data: they stay, and do not spoil their surroundings."""
+"""zeros.py PROGRAM: zeros that stand apart from all other values are missing data: they stay, and do not spoil their surroundings. `fill` only names them."""
 import json
 import sys
 
 from support import Bench, np
+from tiff import write_tiff
 
 bench = Bench(sys.argv[1])
 random = np.random.default_rng(4)
@@ -75,7 +76,27 @@ check_data("night in 16 bits", np.uint16(np.clip(np.round(9000 - 100 * y + 500 *
 check_data("counts", random.poisson(0.5 + x / 80).astype(np.uint16))
 check_data("counts as floats", random.poisson(0.05 + x / 800).astype(np.float32))
 check_data("fading out", np.uint8(np.clip(np.round(2 * x - 120 + (x > 60) * random.standard_normal(y.shape)), 0, 255)))
+nothing = np.where(depth()[1], np.nan, depth()[0] + 20 * random.standard_normal(y.shape)).astype(np.float32)
+check_data("NaN", nothing)
 ink = np.uint8(np.where((x // 12 + y // 12) % 3 == 0, 0, 255))
 ink[:8] = ink[-8:] = ink[:, :8] = ink[:, -8:] = 255
 check_data("drawing", ink)
+
+
+def fill(name, heights, *args, **more):
+    write_tiff(bench.path("map.tif"), heights, position=True, **more)
+    result = bench.run("plan", "fill", bench.path("map.tif"), bench.path("filled.tif"), *args)
+    bench.check(result.status == 0, f"{name}: runs: {result}")
+    return "pixels are 0, far from all others" in result.err, result.err
+
+
+if bench.has_gdal():
+    truth, hole = depth()
+    for dtype in (np.int16, np.float32):
+        heights = np.where(hole, 0, np.round(truth + 5 * random.standard_normal(y.shape))).astype(dtype)
+        noted, words = fill(dtype.__name__, heights)
+        bench.check(noted and f"{hole.sum()} pixels" in words and "--nodata 0" in words, f"fill names zeros of {dtype.__name__} that nobody declared: {words}")
+        bench.check(not fill("declared", heights, nodata="0")[0] and not fill("given", heights, "--nodata", "0")[0] and
+                    not fill("nan", heights, "--nodata", "nan")[0], "not if they are declared, or if it is said what is void")
+    bench.check(not fill("coast", np.round(np.maximum(truth - 2500 + 5 * random.standard_normal(y.shape), 0)).astype(np.int16))[0], "nor zeros beside low heights")
 bench.finish()

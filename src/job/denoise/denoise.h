@@ -53,9 +53,9 @@ tess_status tess_denoise_map_row(const tess_image_info *info, tess_reader *reade
                                  unsigned char *valid, float *levels, tess_error *error) TESS_MUST_CHECK;
 /* Replaces NaN by the nearest level to its left, or by the first of the row. */
 void tess_denoise_map_fill(float *levels, int64_t width);
-/* Checks every level of the map, and that it has one wherever the image has a value. */
+/* Checks every level of the map, and that it has one wherever the image has a value; sets file->map_levels. */
 tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_settings *settings,
-                                   const tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+                                   tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 /* If float32 may lose differences between the file's samples, sets file->exact; doubles are then kept (file->info). */
 tess_status tess_denoise_find_exact(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

@@ -62,6 +62,7 @@ typedef struct tess_denoise_file {
     char *name, *input, *output, *truth; /* owned; name: for the record; truth may be NULL */
     uint32_t item;                       /* number of the file, for the noise generator */
     tess_image_info info, truth_info, map_info;
+    tess_scale map_levels;    /* the least and largest level of the map; low > high: it has none */
     tess_image_info out_info; /* as written: another type if the format requires it */
     tess_axes axes;           /* as requested */
     /* The least and largest sample, if float32 may not tell samples apart: doubles, which info.dtype F64 then keeps, or

@@ -9,14 +9,22 @@
 #include "job/denoise/denoise.h"
 #include "job/denoise/ranks/strips.h"
 
+/* Of a file that may be the largest: one that can be processed before one that failed after its plan. */
+static int standing(const tess_denoise_file *file)
+{
+    return tess_denoise_todo(file) ? 2 : file->choice.rows.tiles > 0;
+}
+
 const tess_denoise_file *tess_denoise_largest(const tess_denoise_job *job)
 {
     const tess_denoise_file *most = &job->files[0];
-    for (int64_t i = 0; i < job->count; i++)
-        if (!tess_denoise_todo(most) ||
-            (tess_denoise_todo(&job->files[i]) &&
-             job->files[i].info.height * job->files[i].info.width > most->info.height * most->info.width))
-            most = &job->files[i];
+    for (int64_t i = 1; i < job->count; i++) {
+        const tess_denoise_file *file = &job->files[i];
+        const int more = standing(file) - standing(most);
+        if (more > 0 ||
+            (more == 0 && file->info.height * file->info.width > most->info.height * most->info.width))
+            most = file;
+    }
     return most;
 }
 
@@ -44,11 +52,13 @@ static void add_plan(tess_json **record, const tess_denoise_job *job)
 {
     const tess_denoise_file *file = tess_denoise_largest(job);
     const tess_cut_plan *choice = &file->choice;
+    if (!choice->rows.tiles || !choice->cols.tiles) /* no file could be planned */
+        return;
     tess_json *plan = tess_json_object(), *tile = tess_json_array();
     if (job->volumes && choice->depth.tiles)
         tess_json_append_int(&tile, tess_axis_largest_tile(&choice->depth));
-    tess_json_append_int(&tile, choice->rows.tiles ? tess_axis_largest_tile(&choice->rows) : 0);
-    tess_json_append_int(&tile, choice->cols.tiles ? tess_axis_largest_tile(&choice->cols) : 0);
+    tess_json_append_int(&tile, tess_axis_largest_tile(&choice->rows));
+    tess_json_append_int(&tile, tess_axis_largest_tile(&choice->cols));
     tess_json_set(&plan, "tile", tile);
     tess_json_set_int(&plan, "tiles", choice->depth.tiles * choice->rows.tiles * choice->cols.tiles);
     tess_json_set_int(&plan, "halo", choice->halo);

@@ -98,6 +98,12 @@ void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings 
         add_noise(entry, file);
     } else if (file->map_info.width) {
         tess_json_set_string(entry, "sigma_from", "map");
+        if (file->map_levels.low <= file->map_levels.high) {
+            tess_json *levels = tess_json_array();
+            tess_json_append_double(&levels, file->map_levels.low);
+            tess_json_append_double(&levels, file->map_levels.high);
+            tess_json_set(entry, "sigma_range", levels);
+        }
     }
     if (file->look.looked)
         tess_json_set_int(entry, "holes", file->look.holes);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "io/image.h"
 #include "job/common/choice.h"
+#include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/common/same_files.h"
 #include "job/detect/detect_job.h"
@@ -165,12 +166,33 @@ static tess_status check_cubes(const tess_common *common, const tess_pixel_cubes
     return TESS_OK;
 }
 
+/* Bands that a header calls bad count like others: those of other files, and fitted pipelines, may have all. */
+static void note_bad_bands(const tess_common *common, const tess_pixel_cubes *cubes)
+{
+    int64_t files = 0, first = -1;
+    for (int64_t i = cubes->list.count - 1; i >= 0; i--)
+        if (cubes->list.entries[i].info.bad_bands > 0)
+            files++, first = i;
+    if (files == 0)
+        return;
+    char others[64] = "";
+    if (files > 1)
+        snprintf(others, sizeof others, ", and %lld more file(s) have such bands", (long long)files - 1);
+    tess_note(
+        common, TESS_NOTE_WARNING,
+        "%s: its header marks %d of %d bands as bad (bbl), and they are used%s; to leave them out, save "
+        "the others alone (gdal_translate -b)",
+        cubes->list.entries[first].path, cubes->list.entries[first].info.bad_bands, cubes->list.bands,
+        others);
+}
+
 static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
     const tess_cube_settings settings = {.axes = s->axes, .memory = memory, .stop = &job->engine.stop};
     TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(check_cubes(&s->common, &job->input, error));
+    note_bad_bands(&s->common, &job->input);
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
     TESS_TRY(tess_detect_check_files(job, error));
@@ -178,6 +200,7 @@ static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_er
         job->fits_other = true;
         TESS_TRY(tess_pixel_cubes_open(s->fit, &settings, &job->other, error));
         TESS_TRY(check_cubes(&s->common, &job->other, error));
+        note_bad_bands(&s->common, &job->other);
         if (job->other.list.bands != job->input.list.bands)
             return tess_fail(error, TESS_BAD_INPUT, "%s has %d bands, and %s has %d",
                              job->other.list.entries[0].path, job->other.list.bands,

@@ -128,6 +128,8 @@ tess_json *tess_detect_record(const tess_detect_job *job, bool ran)
     tess_json_set_int(&input, "files", job->input.list.count);
     tess_json_set_int(&input, "images", job->input.list.images);
     tess_json_set_bool(&input, "wavelengths", job->input.list.wavelengths != NULL);
+    if (job->input.list.entries[0].info.bad_bands)
+        tess_json_set_int(&input, "bad_bands", job->input.list.entries[0].info.bad_bands);
     tess_json_set(&record, "input", input);
     const tess_detect_settings *s = job->settings;
     const tess_record_path paths[] = {

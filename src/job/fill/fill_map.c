@@ -59,6 +59,25 @@ static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, in
     return TESS_OK;
 }
 
+/* Whether zeros of the raster may be voids that nobody declared. */
+static bool doubts_zeros(const tess_fill_map *map)
+{
+    const tess_raster_info *info = tess_raster_describe(map->raster);
+    return !map->second && info->rule.usual && !info->mask_band && info->alpha == 0 && !info->mask_file;
+}
+
+/* Counts zeros in rows that were read, until it is clear that they are heights. `more` is free without a second map. */
+static void count_zeros(tess_fill_map *map, const pass *p, int64_t rows)
+{
+    const tess_raster_info *info = tess_raster_describe(map->raster);
+    float *samples = (float *)(void *)p->more;
+    for (int64_t y = 0; y < rows && !tess_zeros_hopeless(&map->zeros); y++) {
+        for (int64_t x = 0; x < info->width; x++)
+            samples[x] = (float)((p->values[y * info->width + x] - info->offset) / info->scale);
+        tess_zeros_row(&map->zeros, samples);
+    }
+}
+
 /* Bits, range and counts of the raster. */
 static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
 {
@@ -66,9 +85,13 @@ static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
     const pass p = pass_of(map);
     map->low = INFINITY;
     map->high = -INFINITY;
+    const bool doubts = doubts_zeros(map);
+    tess_zeros_begin(&map->zeros, tess_raster_describe(map->raster)->dtype, l->height, l->width, 1, 1);
     for (int64_t y = 0; y < l->height; y += ROWS) {
         const int64_t rows = tess_min_i64(ROWS, l->height - y), pixels = rows * l->width;
         TESS_TRY(read_rows(map, &p, y, rows, stop, error));
+        if (doubts)
+            count_zeros(map, &p, rows);
         for (int64_t i = 0; i < pixels; i++) {
             const bool known = p.flags[i] == TESS_PIXEL_VALID && isfinite(p.values[i]);
             p.marks[i] = !known;

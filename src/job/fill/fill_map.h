@@ -7,6 +7,7 @@
 #define TESS_JOB_FILL_MAP_H
 
 #include "io/raster.h"
+#include "job/common/zeros.h"
 #include "tensor/terrain/voids.h"
 
 enum { TESS_FILL_FACTOR = 4, TESS_FILL_LEVELS = 8 };
@@ -30,6 +31,7 @@ typedef struct tess_fill_map {
     int64_t valid_pixels, void_pixels;
     /* Left void: at the edge; too far from a valid pixel; not in the mask; without a value of the second map. */
     int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
+    tess_zeros zeros;          /* of the samples; not counted if voids are declared, or with a second map */
     tess_void_summary summary; /* of the pixels that are filled */
     tess_block block[TESS_FILL_LEVELS];
     tess_bitmap lost; /* while it opens: voids without a value of the second map */

@@ -121,6 +121,10 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
         strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
+    if (tess_zeros_are_holes(&job->map.zeros))
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: %lld pixels are 0, far from all others: if they are voids, give `nodata` 0", s->input,
+                  (long long)job->map.zeros.count);
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
 }
 

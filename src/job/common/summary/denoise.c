@@ -35,6 +35,12 @@ void tess_say_samples(tess_summary *w, const tess_json *record)
                  255 * tess_json_get_double(file, "sigma", 0), sigma ? sigma : "?");
     else if (sigma)
         tess_say(w, ", sigma from a %s", sigma);
+    const tess_json *levels = tess_json_get(file, "sigma_range");
+    if (levels) {
+        const double least = tess_json_as_double(tess_json_at(levels, 0), 0),
+                     most = tess_json_as_double(tess_json_at(levels, 1), 0);
+        tess_say(w, ", %.4g to %.4g = %.3g to %.3g/255", least, most, 255 * least, 255 * most);
+    }
     if (tess_json_get_int(file, "holes", 0))
         tess_say(w, ", %lld hole(s) kept", (long long)tess_json_get_int(file, "holes", 0));
     tess_say(w, "\n");

@@ -46,7 +46,7 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
     const tess_json *input = tess_json_get(record, "input"), *denoise = tess_json_get(record, "denoise");
     if (!denoise)
         denoise = tess_json_get(record, "reconstruct");
-    if (!plan)
+    if (!input)
         return;
     tess_say(w, "input     %lld file(s), up to ", (long long)tess_json_get_int(input, "files", 0));
     if (tess_json_get(input, "depth"))
@@ -54,7 +54,7 @@ void tess_say_plan(tess_summary *w, const tess_json *record)
     tess_say(w, "%lld x %lld, %lld channel(s)\n", (long long)tess_json_get_int(input, "height", 0),
              (long long)tess_json_get_int(input, "width", 0),
              (long long)tess_json_get_int(input, "channels", 0));
-    if (tess_json_get_int(plan, "tiles", 1) == 0) /* nothing could be planned */
+    if (!plan) /* nothing could be planned */
         return;
     tess_say(w, "model     %s, %s, %.2f million parameters\n", tess_json_get_string(denoise, "model", "?"),
              tess_json_get_string(denoise, "architecture", "?"),

@@ -79,6 +79,7 @@ tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sampl
     const bool whole = file->info.dtype != TESS_F32 && file->info.dtype != TESS_F64;
     const double span = (look->high - look->low) * (look->unit.high - look->unit.low); /* of the samples */
     tess_sample_words words;
+    sample = fabs(sample) <= 2.5e-7 * span ? 0 : sample + 0.0; /* no -0 */
     for (int digits = LEAST; digits <= MOST; digits++) {
         snprintf(words.text, sizeof words.text, "%.*g", digits, sample);
         const double off = fabs(strtod(words.text, NULL) - sample);

@@ -1,11 +1,16 @@
 /* The map of noise levels that `sigma_map` names. Its samples are levels on the [0,1] scale: integers are divided by
  * their type's maximum, unless the file says what its samples mean (scale and offset). Where the image has no value
- * the map need not have one. The map is checked before the plan, so that a bad level fails at once. */
+ * the map need not have one. The map is checked before the plan, so that a bad level fails at once.
+ *
+ * Levels of 255 in 16 or 32 bits would be next to no noise. So a map of wide integers fails if its largest level is less than
+ * half a step of an 8-bit image, which cannot be seen. A map of zeros keeps the image, whatever its scale. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/checked.h"
 #include "job/denoise/denoise.h"
+
+static const double LEAST = 1 / 500.0;
 
 tess_status tess_denoise_map_row(const tess_image_info *info, tess_reader *reader, char *samples,
                                  unsigned char *valid, float *levels, tess_error *error)
@@ -40,8 +45,8 @@ typedef struct both {
     float *levels;
 } both;
 
-static tess_status check_row(const tess_denoise_settings *s, const tess_denoise_file *file, both *b,
-                             int64_t row, tess_error *error)
+static tess_status check_row(const tess_denoise_settings *s, tess_denoise_file *file, both *b, int64_t row,
+                             tess_error *error)
 {
     const tess_image_info *info = &file->info;
     TESS_TRY(tess_denoise_map_row(&file->map_info, b->map, b->map_samples, b->map_valid, b->levels, error));
@@ -51,8 +56,13 @@ static tess_status check_row(const tess_denoise_settings *s, const tess_denoise_
         bool hole = true;
         for (int64_t c = 0; c < tess_denoise_colours(info); c++)
             hole = hole && !b->valid[x * info->channels + c];
-        if ((level >= 0 && level <= 1) || (hole && isnan(level)))
+        if (hole && isnan(level))
             continue;
+        if (level >= 0 && level <= 1) {
+            file->map_levels.low = fmin(file->map_levels.low, (double)level);
+            file->map_levels.high = fmax(file->map_levels.high, (double)level);
+            continue;
+        }
         char slice[48] = "";
         if (info->depth)
             snprintf(slice, sizeof slice, "slice %lld, ", (long long)(row / info->height));
@@ -71,8 +81,24 @@ static tess_status check_row(const tess_denoise_settings *s, const tess_denoise_
     return TESS_OK;
 }
 
+static tess_status doubt_levels(const tess_denoise_settings *s, const tess_denoise_file *file,
+                                tess_error *error)
+{
+    const tess_image_info *map = &file->map_info;
+    const double largest = file->map_levels.high;
+    const bool wide = map->dtype == TESS_U16 || map->dtype == TESS_I16 || map->dtype == TESS_U32 ||
+                      map->dtype == TESS_I32 || map->dtype == TESS_I64;
+    if (!wide || map->says & TESS_SAYS_SCALE || !(largest > 0 && largest < LEAST))
+        return TESS_OK;
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "`sigma_map` %s: its largest level is %.0f of %.0f, hardly any noise; store levels that are "
+        "of 255 in 8 bits, or levels divided by the image's range as floats",
+        s->sigma_map, largest * map->full_scale, map->full_scale);
+}
+
 tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_settings *settings,
-                                   const tess_denoise_file *file, tess_error *error)
+                                   tess_denoise_file *file, tess_error *error)
 {
     const tess_image_info *info = &file->info, *map = &file->map_info;
     const size_t width = (size_t)info->width, samples = width * (size_t)info->channels;
@@ -82,6 +108,7 @@ tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_setti
               .valid = tess_small_alloc(samples, 1),
               .levels = tess_small_alloc(width, sizeof(float))};
     tess_status status = TESS_OK;
+    file->map_levels = (tess_scale){1, 0};
     if (!b.map_samples || !b.samples || !b.map_valid || !b.valid || !b.levels)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory to look at the noise levels");
     if (status == TESS_OK)
@@ -93,6 +120,8 @@ tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_setti
         if (status == TESS_OK)
             status = check_row(settings, file, &b, y, error);
     }
+    if (status == TESS_OK)
+        status = doubt_levels(settings, file, error);
     tess_reader_close(b.map);
     tess_reader_close(b.image);
     void *const parts[] = {b.map_samples, b.samples, b.map_valid, b.valid, b.levels};

@@ -42,6 +42,14 @@ static void add_choice(tess_denoise_job *job, const tess_denoise_file *file)
     job->planned_seconds += choice->seconds * (double)tess_max_i64(file->info.depth, 1);
 }
 
+/* Records that a file cannot be planned; what was tried is no plan. */
+static tess_status refuse(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
+                          tess_error *error)
+{
+    file->choice = (tess_cut_plan){0};
+    return tess_denoise_settle(job, file, status, error);
+}
+
 /* Plans every file and counts those that do not fit. */
 static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refused, tess_error *error)
 {
@@ -67,7 +75,7 @@ static tess_status plan_files(tess_denoise_job *job, planning how, int64_t *refu
         else if (status == TESS_OVER_LIMIT && !how.least)
             ++*refused;
         else
-            TESS_TRY(tess_denoise_settle(job, file, status, error));
+            TESS_TRY(refuse(job, file, status, error));
     }
     if (job->engine.separate_memory) {
         const tess_queue_sizes *sizes = &job->queue_sizes;
@@ -95,7 +103,7 @@ static tess_status refuse_files(tess_denoise_job *job, uint64_t limit, tess_erro
         if (tess_cut_fits(&file->request, &file->choice))
             continue;
         tess_status status = tess_cut_refuse(&file->request, &file->choice, error);
-        TESS_TRY(tess_denoise_settle(job, file, status, error));
+        TESS_TRY(refuse(job, file, status, error));
     }
     return TESS_OK;
 }
