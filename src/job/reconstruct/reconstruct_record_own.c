@@ -103,6 +103,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
                          noise_to_come(about)         ? "estimate"
                          : about->recipe->least_noise ? "range"
                                                       : noises[about->recipe->noise_from]);
+    if (about->recipe->noise_from == TESS_NOISE_FROM_DATA && about->recipe->given_noise > 0)
+        tess_json_set_double(own, "given_noise", about->recipe->given_noise * p->unit);
     if (p->noise_estimate >= 0)
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {
