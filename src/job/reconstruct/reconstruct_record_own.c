@@ -133,6 +133,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "outliers", p->outliers);
     if (p->hidden.blurs)
         add_masked(own, p);
+    if (p->dark_outside)
+        tess_json_set_bool(own, "black_outside", true);
     if (p->zinger_count)
         tess_json_set_int(own, "zingers", p->zinger_count);
     if (ran && about->outcome->rings > 0)
