@@ -15,6 +15,8 @@ enum { CORNERS = 4, ROWS = 4 };   /* ROWS: two bends side by side */
 static const double ALIKE = 0.01; /* of the span of the values */
 static const double STEEP = 0.25; /* share of the rim that the kernel does not allow */
 static const double MOST = 0.9;   /* of the picture */
+static const double MOST_WAVES =
+    0.2; /* of the span, in a JPEG: in darker pictures its waves hide where a frame ends */
 static const double EVEN = 0.6;   /* share of neighbours that are alike: noise leaves less */
 static const double SAME = 0.002; /* of the span: how far these differ */
 static const double STILL = 0.9;  /* the same share inside of a frame: it has no noise */
@@ -102,6 +104,8 @@ static const float *value_of(const tess_frames *f, int64_t blur)
 
 bool tess_frames_possible(const tess_frames *f)
 {
+    if (tess_waves_of_frame(f->problem) > MOST_WAVES * (f->high - f->low))
+        return false;
     for (int64_t i = 0; i < f->problem->count; i++)
         if (f->high > f->low && value_of(f, i))
             return true;
