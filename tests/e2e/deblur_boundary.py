@@ -103,6 +103,23 @@ for name, kernels in cases.items():
                         np.array_equal(picture[:, width + 8:2 * width + 8], np.load(bench.path("out.npy"))), "side by side: measurement, result, truth")
             bench.check(side["reconstruct"]["data_step"] == "conjugate gradients" and side["reconstruct"]["inner"] == 3, "--inner counts the steps")
 
+# Zeros outside, as a convolution that keeps the size assumes them: the border is restored as well. Other dark borders are none of that.
+disc = np.float64(np.hypot(*np.mgrid[-reach:reach + 1, -reach:reach + 1]) < 3.4)
+down, across = np.mgrid[-1:1:height * 1j, -1:1:width * 1j]
+for name, kernel in (("Gaussian", gauss), ("disc", disc)):
+    for label, outside in (("zeros outside", 0), ("vignetting", 1)):
+        sharp = truth * (1 - 0.3 * (down**2 + across**2))[..., None] if outside else truth
+        dim = blurred(np.pad(sharp, ((reach, reach), (reach, reach), (0, 0)), "edge" if outside else "constant"), kernel / kernel.sum())
+        np.save(bench.path("zeros.npy"), np.rint(255 * np.clip(dim, 0, 1)).astype(np.uint8))
+        result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(operator="blur", measurement="zeros.npy", kernel=save("k.npy", kernel)), "--json", bench.path("r.json"))
+        out = np.load(bench.path("out.npy")) / 255 if bench.check(result.status == 0, f"runs: {result}") else dim
+        own = json.loads(bench.path("r.json").read_text())["reconstruct"]
+        if outside:
+            bench.check("black_outside" not in own and "zeros outside" not in result.err, f"{label}, {name}: {result.err}")
+            continue
+        seen, edge, inner = db(dim, truth, border), db(out, truth, border), db(out, truth, middle)
+        bench.check(own.get("black_outside") is True and "zeros outside" in result.err and edge > inner - 4, f"{label}, {name}: border {seen:.1f} dB measured, {edge:.1f} dB, middle {inner:.1f} dB: {result.err}")
+
 # A kernel that is wider than the picture: making it takes more of the host than anything after it.
 flat = dict(operator="blur", measurement=save("gray.npy", y[0, :, :, 0]), kernel=save("flat.npy", np.ones((301, 301))))
 for env in ({}, {"TESSERA_QUEUE": "1"}):

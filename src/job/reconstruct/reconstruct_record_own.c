@@ -103,6 +103,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
                          noise_to_come(about)         ? "estimate"
                          : about->recipe->least_noise ? "range"
                                                       : noises[about->recipe->noise_from]);
+    if (about->recipe->noise_from == TESS_NOISE_FROM_DATA && about->recipe->given_noise > 0)
+        tess_json_set_double(own, "given_noise", about->recipe->given_noise * p->unit);
     if (p->noise_estimate >= 0)
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
     if (p->physics == TESS_PHYSICS_RADON) {
@@ -131,6 +133,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "outliers", p->outliers);
     if (p->hidden.blurs)
         add_masked(own, p);
+    if (p->dark_outside)
+        tess_json_set_bool(own, "black_outside", true);
     if (p->zinger_count)
         tess_json_set_int(own, "zingers", p->zinger_count);
     if (ran && about->outcome->rings > 0)

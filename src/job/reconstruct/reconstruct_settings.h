@@ -28,6 +28,7 @@ typedef struct tess_recipe {
     bool fixed_sigma;   /* given, or published: it does not follow the noise */
     tess_filter filter; /* of a filtered start; set when the noise is known (run/noise.h) */
     tess_noise_from noise_from;
+    double given_noise;     /* where `noise` is more than that; otherwise 0 */
     bool least_noise;       /* the noise is the least for the range; the estimate is lower */
     double noise_of_pixels; /* an estimate without what is added for noise that is not white */
     int64_t inner;          /* steps of conjugate gradients that replace a gradient step */

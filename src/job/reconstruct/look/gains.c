@@ -1,7 +1,8 @@
 /* The blurs y_i = g_i k_i * x of one picture x agree only if their exposures g_i are known. Convolutions commute, so that
  * k_0 * y_i and k_i * y_0 are the same picture but for the factor g_i / g_0, wherever both kernels stay inside of what was
  * measured. The factor is the median of their ratios at some places: noise is small after two blurs, and highlights
- * that are cut off do not count. */
+ * that are cut off do not count. Where noise lifts white to the end of the range, what is cut off makes the mean darker, and more so in a blur
+ * with more noise; such places are left out. */
 #include "job/reconstruct/look/gains.h"
 
 #include <math.h>
@@ -20,10 +21,11 @@ enum {
     MOST_RATIOS = SIDE * SIDE * GRID * GRID * MOST_CHANNELS,
     LEAST_RATIOS = 32
 };
-static const double DIFFER = 0.01;  /* of the exposure: less costs almost nothing */
-static const double CERTAIN = 4;    /* standard errors of the median, roughly */
-static const double DARK = 0.05;    /* of the brightest: ratios of less are noise */
-static const double MOST_GAIN = 32; /* beyond this it is another fault */
+static const double DIFFER = 0.01;   /* of the exposure: less costs almost nothing */
+static const double CERTAIN = 4;     /* standard errors of the median, roughly */
+static const double DARK = 0.05;     /* of the brightest: ratios of less are noise */
+static const double MOST_CUT = 0.05; /* of the values around a place, at the largest value of all */
+static const double MOST_GAIN = 32;  /* beyond this it is another fault */
 
 typedef struct comparison {
     const tess_problem *problem;
@@ -31,6 +33,7 @@ typedef struct comparison {
     tess_sampled_kernel kernel[2]; /* of the first blur, and of the one that is compared */
     int64_t reach[2];              /* of both, in rows and columns */
     float *patch[2];               /* of the first blur, and of the other */
+    double largest;                /* of all values */
     float ratios[MOST_RATIOS], light[MOST_RATIOS];
     int64_t count;
 } comparison;
@@ -73,12 +76,31 @@ static double blurred(const comparison *c, const tess_sampled_kernel *k, const f
     return sum * p->unit + p->offset;
 }
 
+/* Whether light was cut off around the place. */
+static bool is_cut(const comparison *c, int64_t channel)
+{
+    const int64_t pixels = (SIDE + 2 * c->reach[0]) * (SIDE + 2 * c->reach[1]);
+    for (int k = 0; k < 2; k++) {
+        int64_t cut = 0;
+        for (int64_t i = 0; i < pixels; i++)
+            cut += (double)c->patch[k][i * c->problem->channels + channel] >= c->largest;
+        if ((double)cut > MOST_CUT * (double)pixels)
+            return true;
+    }
+    return false;
+}
+
 static void add_ratios(comparison *c)
 {
+    bool cut[MOST_CHANNELS];
+    for (int64_t i = 0; i < tess_min_i64(c->problem->channels, MOST_CHANNELS); i++)
+        cut[i] = is_cut(c, i);
     for (int64_t y = 0; y < SIDE; y++)
         for (int64_t x = 0; x < SIDE; x++)
             for (int64_t channel = 0; channel < tess_min_i64(c->problem->channels, MOST_CHANNELS);
                  channel++) {
+                if (cut[channel])
+                    continue;
                 const double one = blurred(c, &c->kernel[1], c->patch[0], y, x, channel),
                              other = blurred(c, &c->kernel[0], c->patch[1], y, x, channel);
                 c->light[c->count] = (float)one;
@@ -167,9 +189,14 @@ static tess_status estimate(const tess_problem *p, tess_workspace *w, double *ga
         tess_small_free(c);
         return status;
     }
+    tess_extremes seen = {0};
     *c = (comparison){.problem = p, .w = w};
     gains[0] = 1;
-    status = tess_share_agree(p->share, tess_sample_kernel(p, 0, &c->kernel[0], error), error);
+    status = tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
+                                     &seen, error);
+    c->largest = seen.high;
+    if (status == TESS_OK)
+        status = tess_share_agree(p->share, tess_sample_kernel(p, 0, &c->kernel[0], error), error);
     for (int64_t i = 1; i < p->count && status == TESS_OK; i++) {
         status = tess_stop_check(&w->engine->stop, error);
         if (status == TESS_OK)

@@ -33,9 +33,15 @@ static const double STRIPES = 2.5, PLAIN = 1.5;
 /* ratio of the largest to the least level: less is within the error of the estimates */
 static const double DIFFER = 1.25;
 
+/* What the quantisation of a JPEG is taken for; 0 if the file is none. */
+static double quantisation(const tess_problem *p)
+{
+    return fmin(QUANTISED * p->quantised / p->unit, MOST_QUANTISED * p->high);
+}
+
 double tess_problem_least_noise(const tess_problem *p)
 {
-    return fmax(LEAST_NOISE * p->high, fmin(QUANTISED * p->quantised / p->unit, MOST_QUANTISED * p->high));
+    return fmax(LEAST_NOISE * p->high, quantisation(p));
 }
 
 /* A copy of a blur, smaller by `by`: the means of squares of so many pixels. */
@@ -218,12 +224,27 @@ static void raise_for_stripes(const tess_problem *p, tess_recipe *recipe, const 
               noise * p->unit);
 }
 
+/* Who gives the noise of a camera means what was there before the file was saved. */
+static void raise_for_quantisation(const tess_problem *p, tess_recipe *recipe, const tess_common *common)
+{
+    const double noise = quantisation(p);
+    if (recipe->noise_from != TESS_NOISE_FROM_GIVEN || !(recipe->noise < noise))
+        return;
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: \"noise\" is %.3g, but the quantisation of this JPEG counts as %.3g, which is used",
+              p->measurement, recipe->noise * p->unit, noise * p->unit);
+    recipe->given_noise = recipe->noise;
+    recipe->noise = recipe->noise_of_pixels = noise;
+    recipe->noise_from = TESS_NOISE_FROM_DATA;
+}
+
 tess_status tess_problem_doubt_noise(const tess_problem *p, tess_recipe *recipe, tess_workspace *w,
                                      const tess_common *common, tess_error *error)
 {
     double stripes;
     if (p->as_published)
         return TESS_OK;
+    raise_for_quantisation(p, recipe, common);
     TESS_TRY(tess_problem_find_stripes(p, w, &stripes, error));
     raise_for_stripes(p, recipe, common, stripes);
     return TESS_OK;

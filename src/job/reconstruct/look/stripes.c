@@ -1,7 +1,10 @@
 /* A stripe is what the mean of a whole row differs by from the rows on both sides. Horizontal edges of a picture do so too, but few
  * rows have them, and the median ignores those; a pattern that repeats from row to row is smooth after a blur, so that rows which are two
  * apart differ by more, and those of stripes do not. The mean of a row of texture differs as well, but its halves do so independently, and
- * those of stripes by the same. All this holds for columns, too. */
+ * those of stripes by the same. All this holds for columns, too.
+ *
+ * Each difference counts up to a limit, so that few edges do not matter. Where most of a picture is edges, as of barcodes and text, the limit
+ * hides that it is smooth; there the differences without a limit must say so, too. */
 #include "job/reconstruct/look/stripes.h"
 
 #include <math.h>
@@ -14,17 +17,30 @@
 enum { LAGS = TESS_BLUR_ROWS_REACH, LEAST_LINES = 16 };
 static const double SMOOTH = 1.5; /* ratio of the differences at both distances: more is a picture */
 static const double PLAIN = 1.5;  /* ratio of the differences to what the halves differ by: less is texture */
-static const double CUT = 0.02;   /* differences count up to this, so that few edges do not matter */
+static const double CUT = 0.02;   /* of the range: differences count up to this */
+static const double MOST_CUT =
+    0.1; /* share of the differences that are larger: more are a picture of edges, or strong stripes */
 static const double MEDIAN = 1.4826, DIFFERENCE = 1.2247; /* deviation of normal numbers; of a difference */
 
+enum { LIMITED, WHOLE, KINDS };
+
 typedef struct lines {
-    double *rows[LAGS], *columns[LAGS]; /* sums of the differences at each distance, of both halves of each */
+    /* sums of the differences at each distance, of both halves of each */
+    double *rows[KINDS][LAGS], *columns[KINDS][LAGS];
+    double *cut; /* differences of rows and of columns, at distance 1, that are limited */
 } lines;
 
-static double cut(const tess_problem *p, float middle, float one, float other)
+static void add(lines *l, bool column, int lag, int64_t line, double most, double difference)
 {
-    const double most = CUT * p->high;
-    return fmax(-most, fmin(most, (double)middle - 0.5 * ((double)one + (double)other)));
+    double *(*sums)[LAGS] = column ? l->columns : l->rows;
+    sums[LIMITED][lag][line] += fmax(-most, fmin(most, difference));
+    sums[WHOLE][lag][line] += difference;
+    l->cut[column] += lag == 0 && fabs(difference) > most;
+}
+
+static double between(float middle, float one, float other)
+{
+    return (double)middle - 0.5 * ((double)one + (double)other);
 }
 
 static void add_row(void *user, const tess_blur_rows *rows, int64_t row)
@@ -32,13 +48,15 @@ static void add_row(void *user, const tess_blur_rows *rows, int64_t row)
     lines *l = user;
     const tess_problem *p = rows->problem;
     const float *at = tess_blur_row(rows, row);
-    for (int64_t lag = 1; lag <= LAGS; lag++) {
-        const float *above = tess_blur_row(rows, row - lag), *below = tess_blur_row(rows, row + lag);
-        const int64_t far = lag * p->channels, half = row >= p->height / 2;
+    const double most = CUT * p->high;
+    for (int lag = 0; lag < LAGS; lag++) {
+        const float *above = tess_blur_row(rows, row - lag - 1), *below = tess_blur_row(rows, row + lag + 1);
+        const int64_t far = (lag + 1) * p->channels, half = row >= p->height / 2;
         for (int64_t i = 0; i < rows->samples; i++) {
-            l->rows[lag - 1][2 * row + (i >= rows->samples / 2)] += cut(p, at[i], above[i], below[i]);
+            add(l, false, lag, 2 * row + (i >= rows->samples / 2), most, between(at[i], above[i], below[i]));
             if (i >= far && i < rows->samples - far)
-                l->columns[lag - 1][2 * (i / p->channels) + half] += cut(p, at[i], at[i - far], at[i + far]);
+                add(l, true, lag, 2 * (i / p->channels) + half, most,
+                    between(at[i], at[i - far], at[i + far]));
         }
     }
 }
@@ -58,17 +76,26 @@ static double deviation(const double *sums, int sign, int64_t count, double valu
     return MEDIAN / DIFFERENCE * means[count / 2];
 }
 
-static double level_of(double *const sums[LAGS], int64_t count, double values, double *means)
+static bool is_smooth(double *const sums[LAGS], int64_t count, double values, double *means)
 {
-    const double near = deviation(sums[0], 1, count, values, means),
-                 far = deviation(sums[1], 1, count, values, means),
-                 texture = deviation(sums[0], -1, count, values, means);
-    return far < SMOOTH * near && near > PLAIN * texture ? sqrt(near * near - texture * texture) : 0;
+    return !(deviation(sums[1], 1, count, values, means) <
+             SMOOTH * deviation(sums[0], 1, count, values, means));
+}
+
+/* `cut`: how many differences are limited; `values`: those of a line. */
+static double level_of(double *sums[KINDS][LAGS], double cut, int64_t count, double values, double *means)
+{
+    const double near = deviation(sums[LIMITED][0], 1, count, values, means),
+                 texture = deviation(sums[LIMITED][0], -1, count, values, means);
+    if (is_smooth(sums[LIMITED], count, values, means) || !(near > PLAIN * texture) ||
+        (cut > MOST_CUT * (double)count * values && is_smooth(sums[WHOLE], count, values, means)))
+        return 0;
+    return sqrt(near * near - texture * texture);
 }
 
 static int64_t sums_of(const tess_problem *p)
 {
-    return 2 * LAGS * (p->height + p->width);
+    return 2 * KINDS * LAGS * (p->height + p->width) + 2;
 }
 
 /* Collective: of one blur. `memory`: the sums, and the means of one direction. */
@@ -79,18 +106,20 @@ static tess_status find(tess_blur_rows *rows, int64_t blur, double *memory, doub
     lines l;
     for (int64_t i = 0; i < all; i++)
         memory[i] = 0;
-    for (int lag = 0; lag < LAGS; lag++) {
-        l.rows[lag] = memory + 2 * lag * (p->height + p->width);
-        l.columns[lag] = l.rows[lag] + 2 * p->height;
+    l.cut = memory + all - 2;
+    for (int i = 0; i < KINDS * LAGS; i++) {
+        l.rows[i / LAGS][i % LAGS] = memory + 2 * i * (p->height + p->width);
+        l.columns[i / LAGS][i % LAGS] = l.rows[i / LAGS][i % LAGS] + 2 * p->height;
     }
     TESS_TRY(tess_share_agree(p->share, tess_stop_check(&rows->w->engine->stop, error), error));
     TESS_TRY(tess_blur_rows_choose(rows, blur, error));
     TESS_TRY(tess_share_keep(p->share, tess_blur_rows_visit(rows, add_row, &l, error), error));
     if (tess_share_many(p->share))
         TESS_TRY(tess_dist_sum_f64(p->share->dist, memory, all, error));
-    *level =
-        fmax(*level, fmax(level_of(l.rows, p->height, (double)rows->samples, memory + all),
-                          level_of(l.columns, p->width, (double)(p->height * p->channels), memory + all)));
+    const double of_rows = level_of(l.rows, l.cut[0], p->height, (double)rows->samples, memory + all),
+                 of_columns =
+                     level_of(l.columns, l.cut[1], p->width, (double)(p->height * p->channels), memory + all);
+    *level = fmax(*level, fmax(of_rows, of_columns));
     return TESS_OK;
 }
 

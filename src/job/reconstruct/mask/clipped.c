@@ -29,6 +29,8 @@ static const double CLOSE = 0.01; /* of all values: more are a bright sky that w
 /* Of all values, bright and dark: more leave too little to find the picture from. */
 static const double MOST_BRIGHT = 0.5, MOST_DARK = 0.25;
 static const double TOLERANCE = 0.01; /* of the range, for noise */
+static const double MOST_WAVES =
+    0.1; /* of the span, in a JPEG: in darker pictures its waves look like areas and steps */
 
 tess_status tess_clipped_open(tess_clipped *c, tess_error *error)
 {
@@ -92,7 +94,8 @@ double tess_clipped_waves(const tess_clipped *c)
 
 bool tess_clipped_possible(const tess_clipped *c)
 {
-    return c->count >= BLOCK && c->end != c->other;
+    return c->count >= BLOCK && c->end != c->other &&
+           tess_waves_of_highlight(c->problem) <= MOST_WAVES * fabs(c->end - c->other);
 }
 
 /* Looks at the middle of three rows. */

@@ -11,12 +11,19 @@
 #include "job/reconstruct/mask/bars.h"
 #include "job/reconstruct/mask/squares.h"
 
-enum { CORNERS = 4 };
+enum { CORNERS = 4, ROWS = 4 };   /* ROWS: two bends side by side */
 static const double ALIKE = 0.01; /* of the span of the values */
 static const double STEEP = 0.25; /* share of the rim that the kernel does not allow */
 static const double MOST = 0.9;   /* of the picture */
+static const double MOST_WAVES =
+    0.2; /* of the span, in a JPEG: in darker pictures its waves hide where a frame ends */
 static const double EVEN = 0.6;   /* share of neighbours that are alike: noise leaves less */
 static const double SAME = 0.002; /* of the span: how far these differ */
+static const double STILL = 0.9;  /* the same share inside of a frame: it has no noise */
+static const double BEND = 0.012; /* of the span: the least bend that counts, more than rounding makes */
+static const double RESTLESS =
+    0.55; /* share of neighbouring bends with different signs: 3/4 in white noise; texture is smooth in one direction at least */
+static const double FREE = 0.5; /* of the range: a kernel that allows such a jump forbids nothing */
 static const double BRIGHTER =
     1.5; /* the sharp picture's span, where no range is known, in that of the blurs */
 
@@ -24,7 +31,7 @@ tess_status tess_frames_open(tess_frames *f, tess_error *error)
 {
     const tess_problem *p = f->problem;
     f->corners = tess_small_alloc((size_t)(p->count * CORNERS * p->channels), sizeof *f->corners);
-    f->last = tess_small_alloc((size_t)tess_problem_row(p), sizeof *f->last);
+    f->last = tess_small_alloc(ROWS * (size_t)tess_problem_row(p), sizeof *f->last);
     f->runs = tess_small_alloc((size_t)(2 * p->count * p->height), sizeof *f->runs);
     f->value = tess_small_alloc((size_t)p->channels, sizeof *f->value);
     return f->corners && f->last && f->runs && f->value
@@ -97,6 +104,8 @@ static const float *value_of(const tess_frames *f, int64_t blur)
 
 bool tess_frames_possible(const tess_frames *f)
 {
+    if (tess_waves_of_frame(f->problem) > MOST_WAVES * (f->high - f->low))
+        return false;
     for (int64_t i = 0; i < f->problem->count; i++)
         if (f->high > f->low && value_of(f, i))
             return true;
@@ -139,7 +148,9 @@ static tess_status begin(tess_frames *f, int64_t blur, tess_error *error)
     if (status == TESS_OK)
         status = tess_jumps_of(&kernel, variation(f) / (f->high - f->low), &f->jumps, error);
     tess_small_free(kernel.values);
-    f->rim = f->steep = f->pairs = f->equal = 0;
+    f->rim = f->steep = f->pairs = f->equal = f->inner = f->still = 0;
+    for (int i = 0; i < 2; i++)
+        f->bends[i] = f->turns[i] = 0;
     return status;
 }
 
@@ -154,8 +165,23 @@ static bool at_end(const tess_frames *f, const float *value)
     return low || high;
 }
 
+/* Whether the picture has noise and the frame has none. The waves of a JPEG are both; there the kernel must forbid nothing. */
+static bool only_picture_has_noise(const tess_frames *f)
+{
+    double most = 0;
+    for (int i = 0; i < TESS_JUMP_SIDES; i++)
+        most = fmax(most, f->jumps.from_end[i]);
+    if ((double)f->equal >= EVEN * (double)f->pairs)
+        return false;
+    if (f->problem->quantised > 0)
+        return most > FREE;
+    return (double)f->still >= STILL * (double)f->inner &&
+           (double)f->turns[0] > RESTLESS * (double)f->bends[0] &&
+           (double)f->turns[1] > RESTLESS * (double)f->bends[1];
+}
+
 /* Forgets what is no frame. Where the kernel forbids nothing, as motion along the bars, bars of black or white beside a picture with
- * noise are one all the same. */
+ * noise are one all the same. Texture is none: barcodes have even margins. */
 static void end(tess_frames *f, const float *value, int64_t *runs)
 {
     const tess_problem *p = f->problem;
@@ -166,19 +192,74 @@ static void end(tess_frames *f, const float *value, int64_t *runs)
         (double)pixels <= MOST * (double)(p->height * p->width) && f->rim > 0 &&
         (double)f->steep >= STEEP * (double)f->rim)
         f->found++;
-    else if (at_end(f, value) && (double)f->equal < EVEN * (double)f->pairs &&
-             (pixels = tess_bars_keep(p, runs)) > 0 &&
+    else if (at_end(f, value) && only_picture_has_noise(f) && (pixels = tess_bars_keep(p, runs)) > 0 &&
              (double)pixels <= MOST * (double)(p->height * p->width))
         f->found++;
     else
         memset(runs, 0, 2 * (size_t)p->height * sizeof *runs);
 }
 
+static bool same(const tess_frames *f, const float *values, int64_t x)
+{
+    const int64_t channels = f->problem->channels;
+    return near(f, values + x * channels, values + (x + 1) * channels, SAME * (f->high - f->low));
+}
+
+/* Compares the neighbours of a row, in the frame and outside of it. */
+static void add_pairs(tess_frames *f, const float *values, const int64_t *ends)
+{
+    const int64_t width = f->problem->width;
+    for (int64_t x = 0; x + 1 < width; x++)
+        if (x + 1 < ends[0] || x >= width - ends[1]) {
+            f->inner++;
+            f->still += same(f, values, x);
+        } else if (x >= ends[0] && x + 1 < width - ends[1]) {
+            f->pairs++;
+            f->equal += same(f, values, x);
+        }
+}
+
+/* Of four values in a line. */
+static void add_bends(tess_frames *f, int direction, const float *const at[ROWS])
+{
+    const double first = (double)*at[0] - 2 * (double)*at[1] + (double)*at[2],
+                 second = (double)*at[1] - 2 * (double)*at[2] + (double)*at[3],
+                 least = BEND * (f->high - f->low);
+    if (fabs(first) > least && fabs(second) > least) {
+        f->bends[direction]++;
+        f->turns[direction] += (first > 0) != (second > 0);
+    }
+}
+
+/* Of the newest row, and of the last four if there are as many; outside of the frame. */
+static void look_for_bends(tess_frames *f, int64_t row, const int64_t *ends)
+{
+    const int64_t channels = f->problem->channels, width = f->problem->width,
+                  samples = tess_problem_row(f->problem);
+    int64_t from = ends[0], to = width - ends[1];
+    const float *lines[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        lines[i] = f->last + (row + 1 + i) % ROWS * samples; /* the oldest first */
+    for (int64_t i = from * channels; i < (to - ROWS + 1) * channels; i++) {
+        const float *at = lines[ROWS - 1] + i, *const values[ROWS] = {at, at + channels, at + 2 * channels,
+                                                                      at + 3 * channels};
+        add_bends(f, 0, values);
+    }
+    for (int i = 1; i < ROWS && row >= ROWS - 1; i++) {
+        from = tess_max_i64(from, ends[-2 * i]);
+        to = tess_min_i64(to, width - ends[-2 * i + 1]);
+    }
+    for (int64_t i = from * channels; i < to * channels && row >= ROWS - 1; i++) {
+        const float *const values[ROWS] = {lines[0] + i, lines[1] + i, lines[2] + i, lines[3] + i};
+        add_bends(f, 1, values);
+    }
+}
+
 tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess_error *error)
 {
     const tess_problem *p = f->problem;
     const int64_t row = y % p->height, blur = y / p->height, width = p->width;
-    const float *value = value_of(f, blur);
+    const float *value = value_of(f, blur), *above = f->last + (row + ROWS - 1) % ROWS * tess_problem_row(p);
     int64_t *ends = f->runs + 2 * y;
     if (!value)
         return TESS_OK;
@@ -191,17 +272,14 @@ tess_status tess_frames_row(tess_frames *f, int64_t y, const float *values, tess
         add_rim(f, values + ends[0] * p->channels, value, 0);
     if (ends[1] > 0)
         add_rim(f, values + (width - 1 - ends[1]) * p->channels, value, 1);
-    for (int64_t x = ends[0]; x + 1 < width - ends[1]; x++) {
-        f->pairs++;
-        f->equal +=
-            near(f, values + x * p->channels, values + (x + 1) * p->channels, SAME * (f->high - f->low));
-    }
+    add_pairs(f, values, ends);
     for (int64_t x = 0; x < width && row > 0; x++) {
         const bool now = inside(ends, x, width), before = inside(ends - 2, x, width);
         if (now != before)
-            add_rim(f, (now ? f->last : values) + x * p->channels, value, now ? 3 : 2);
+            add_rim(f, (now ? above : values) + x * p->channels, value, now ? 3 : 2);
     }
-    memcpy(f->last, values, (size_t)tess_problem_row(p) * sizeof *values);
+    memcpy(f->last + row % ROWS * tess_problem_row(p), values, (size_t)tess_problem_row(p) * sizeof *values);
+    look_for_bends(f, row, ends);
     if (row == p->height - 1)
         end(f, value, ends - 2 * row);
     return TESS_OK;

@@ -10,13 +10,17 @@ typedef struct tess_frames {
     double low, high; /* of all values */
     bool any;
     float *corners;       /* of each blur: the values of its four corners, pixel by pixel; owned */
-    float *last;          /* the row before; owned */
+    float *last;          /* the last four rows; owned */
     int64_t *runs;        /* see tess_hidden; owned, as is `value` */
     float *value;         /* of the first blur's frame */
     tess_jumps jumps;     /* of the blur that is looked at */
     int64_t rim, steep;   /* of it: values beside the frame; those that the kernel does not allow */
     int64_t pairs, equal; /* of it: neighbours in a row outside of the frame; those that are alike */
-    int64_t found;        /* blurs that have a frame */
+    int64_t inner, still; /* the same inside of the frame */
+    int64_t bends[2],
+        turns
+            [2]; /* of it, along rows and columns: bends side by side outside of the frame; those with different signs */
+    int64_t found; /* blurs that have a frame */
 } tess_frames;
 
 /* First look: each row of the file. Close it also if this fails. */

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "job/common/note.h"
 #include "job/reconstruct/mask/clipped.h"
+#include "job/reconstruct/mask/dark_border.h"
 #include "job/reconstruct/mask/frame.h"
 #include "job/reconstruct/mask/squares.h"
 #include "job/reconstruct/problem/file_rows.h"
@@ -56,18 +57,18 @@ typedef struct looking {
     bool seek[2];     /* values that are cut off: bright, dark */
     tess_clipped clipped[2];
     tess_frames frames;
+    tess_dark_border border;
 } looking;
 
 static tess_status first_look(void *user, int64_t y, float *values, tess_error *error)
 {
     looking *l = user;
-    (void)error;
     for (int64_t i = 0; i < tess_problem_row(l->p); i++)
         l->missing[y / l->p->height] += !isfinite(values[i]);
     for (int i = 0; i < 2; i++)
         tess_clipped_add(&l->clipped[i], values);
     tess_frames_add(&l->frames, y, values);
-    return TESS_OK;
+    return tess_dark_border_add(&l->border, y, values, error);
 }
 
 static tess_status look_for_frames(void *user, int64_t y, float *values, tess_error *error)
@@ -167,6 +168,17 @@ static tess_status find_ends(looking *l, tess_error *error)
     return TESS_OK;
 }
 
+/* Zeros outside are a picture as any other, but a start with light there is far from it. */
+static void note_border(tess_problem *p, const tess_dark_border *border, const tess_common *common)
+{
+    if (!(p->dark_outside = tess_dark_border_found(border)))
+        return;
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: its border is as dark as if it was blurred with zeros outside of the picture, as by a "
+              "convolution that keeps the size; the outside is begun as black",
+              p->measurement);
+}
+
 static tess_status look(looking *l, const tess_common *common, tess_error *error)
 {
     tess_problem *p = l->p;
@@ -175,9 +187,11 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
     if (!(l->missing = tess_small_alloc((size_t)p->count, sizeof *l->missing)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory to look at %lld blurs", (long long)p->count);
     TESS_TRY(tess_frames_open(&l->frames, error));
+    TESS_TRY(tess_dark_border_open(&l->border, error));
     for (int i = 0; i < 2; i++)
         TESS_TRY(tess_clipped_open(&l->clipped[i], error));
     TESS_TRY(tess_problem_file_rows(p, first_look, l, error));
+    note_border(p, &l->border, common);
     TESS_TRY(check_missing(l, &any, error));
     if (any && h->keep[TESS_HIDDEN_MISSING]) /* they are refused when they are read */
         return TESS_OK;
@@ -201,7 +215,10 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
 
 tess_status tess_problem_find_hidden(tess_problem *p, const tess_common *common, tess_error *error)
 {
-    looking l = {.p = p, .clipped = {{.problem = p}, {.problem = p, .dark = true}}, .frames = {.problem = p}};
+    looking l = {.p = p,
+                 .clipped = {{.problem = p}, {.problem = p, .dark = true}},
+                 .frames = {.problem = p},
+                 .border = {.problem = p}};
     p->hidden.bright = INFINITY;
     p->hidden.dark = -INFINITY;
     if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || p->as_published || !p->unknown)
@@ -211,5 +228,6 @@ tess_status tess_problem_find_hidden(tess_problem *p, const tess_common *common,
     for (int i = 0; i < 2; i++)
         tess_clipped_close(&l.clipped[i]);
     tess_frames_close(&l.frames);
+    tess_dark_border_close(&l.border);
     return status;
 }

@@ -5,7 +5,11 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "job/reconstruct/mask/frame.h"
 #include "job/reconstruct/mask/hidden.h"
+
+/* Of all values: fewer at the ends of the range may be single ones that do not belong to the picture. */
+static const double FEW = 0.005;
 
 tess_status tess_hidden_rows_open(tess_hidden_rows *h, const tess_problem *p, tess_workspace *w,
                                   tess_error *error)
@@ -132,6 +136,14 @@ tess_status tess_hidden_blank(const tess_problem *p, tess_workspace *w, int64_t 
     const int64_t samples = tess_problem_row(p);
     if (!p->hidden.blurs || !p->hidden.blurs[blur])
         return TESS_OK;
+    const double ends = (double)(p->hidden.count[TESS_HIDDEN_BRIGHT] + p->hidden.count[TESS_HIDDEN_DARK]);
+    if (p->hidden.count[TESS_HIDDEN_MISSING] == 0 && !p->hidden.squares &&
+        !(ends < FEW * (double)(p->count * p->height * samples))) {
+        for (int64_t i = 0; i < samples && p->hidden.frame; i++)
+            if (tess_frame_covers(p, blur * p->height + tess_problem_first(p) + row, i / p->channels))
+                values[i] = NAN;
+        return TESS_OK;
+    }
     const float *mask = w->op->table->mask(w->op, blur) + row * samples;
     for (int64_t at = 0; at < samples; at += TESS_PIECE) {
         const int64_t some = tess_min_i64(TESS_PIECE, samples - at);

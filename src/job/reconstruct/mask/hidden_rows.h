@@ -23,7 +23,8 @@ void tess_hidden_rows_close(tess_hidden_rows *rows);
 tess_status tess_hidden_rows_take(tess_hidden_rows *rows, int64_t y, float *values,
                                   tess_error *error) TESS_MUST_CHECK;
 
-/* Replaces the hidden values of row `row` of this rank's part of a blur by NaN. */
+/* Replaces the hidden values of row `row` of this rank's part of a blur by NaN, for the estimate of the noise. Areas at the ends of the
+ * range stay, unless the file is a JPEG: the estimate knows limits, and white paper would leave only edges. */
 tess_status tess_hidden_blank(const tess_problem *problem, tess_workspace *workspace, int64_t blur,
                               int64_t row, float *values, tess_error *error) TESS_MUST_CHECK;
 /* Writes the frame into the result, vectors[0] of the workspace, where all blurs have one: what it hides is a guess. */

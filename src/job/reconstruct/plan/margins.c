@@ -55,11 +55,11 @@ tess_status tess_margins_add(tess_workspace *w, const tess_problem *p, int64_t i
                    error);
 }
 
-/* Sets `count` rows or columns to the one at `from`: a tensor with stride 0 repeats it. */
+/* Sets `count` rows or columns to the one at `from`: a tensor with stride 0 repeats it; or to black. */
 static tess_status repeat(tess_workspace *w, const tess_problem *p, bool rows, int64_t from, int64_t first,
                           int64_t count, float *image, tess_error *error)
 {
-    static const double copy[2] = {1, 0};
+    const double copy[2] = {p->dark_outside ? 0 : 1, 0};
     const tess_tensor *all = &w->op->image;
     const int64_t step = rows ? all->stride_h : all->stride_w,
                   start = rows ? 0 : rows_above(p) * all->stride_h;

@@ -9,7 +9,7 @@
  * it). */
 tess_status tess_margins_add(tess_workspace *workspace, const tess_problem *problem, int64_t i, void *mean,
                              tess_error *error) TESS_MUST_CHECK;
-/* Sets everything around the middle of `image` to the nearest pixel in the middle. */
+/* Sets everything around the middle of `image` to the nearest pixel in the middle, or to black if it was. */
 tess_status tess_margins_fill(tess_workspace *workspace, const tess_problem *problem, void *image,
                               tess_error *error) TESS_MUST_CHECK;
 /* Copies `count` rows of the picture from `first` on, without margins, from a vector of the workspace to the host. */

@@ -93,6 +93,7 @@ typedef struct tess_problem {
     char **kernel_files;       /* the files of the kernels; owned */
     /* light from outside the picture enters the blurs; otherwise they are circular */
     bool unknown;
+    bool dark_outside; /* it seems to have been black there (mask/dark_border.h) */
     /* rows above and columns on the left of the picture that are estimated and not shown: for blurs, what was not
      * measured; for sinograms, on all sides, what the rays outside of the picture see */
     int64_t margin[2];
