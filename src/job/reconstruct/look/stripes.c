@@ -3,6 +3,8 @@
  * apart differ by more, and those of stripes do not. The mean of a row of texture differs as well, but its halves do so independently, and
  * those of stripes by the same. All this holds for columns, too.
  *
+ * A kernel that is narrow across the lines leaves a pattern of the scene as rough as it is: then nobody can tell, and none are found.
+ *
  * Each difference counts up to a limit, so that few edges do not matter. Where most of a picture is edges, as of barcodes and text, the limit
  * hides that it is smooth; there the differences without a limit must say so, too. */
 #include "job/reconstruct/look/stripes.h"
@@ -16,8 +18,10 @@
 
 enum { LAGS = TESS_BLUR_ROWS_REACH, LEAST_LINES = 16 };
 static const double SMOOTH = 1.5; /* ratio of the differences at both distances: more is a picture */
-static const double PLAIN = 1.5;  /* ratio of the differences to what the halves differ by: less is texture */
-static const double CUT = 0.02;   /* of the range: differences count up to this */
+static const double LEFT =
+    0.2; /* part of the differences of a scene's lines after the blur: more may be lines of the scene */
+static const double PLAIN = 1.5; /* ratio of the differences to what the halves differ by: less is texture */
+static const double CUT = 0.02;  /* of the range: differences count up to this */
 static const double MOST_CUT =
     0.1; /* share of the differences that are larger: more are a picture of edges, or strong stripes */
 static const double MEDIAN = 1.4826, DIFFERENCE = 1.2247; /* deviation of normal numbers; of a difference */
@@ -93,6 +97,34 @@ static double level_of(double *sums[KINDS][LAGS], double cut, int64_t count, dou
     return sqrt(near * near - texture * texture);
 }
 
+/* The part of the kernel across the lines, at one place. */
+static double across(const tess_blur_kernel *kernel, bool columns, int64_t at)
+{
+    const int64_t count = columns ? kernel->width : kernel->height,
+                  along = columns ? kernel->height : kernel->width;
+    double sum = 0;
+    for (int64_t i = 0; at >= 0 && at < count && i < along; i++)
+        sum += (double)kernel->values[columns ? i * kernel->width + at : at * kernel->width + i];
+    return sum;
+}
+
+/* Whether little is left after this blur of what lines of a scene, independent of each other, differ by from those on both sides. */
+static bool blurs_lines(const tess_problem *p, int64_t blur, bool columns)
+{
+    if (!p->kernels)
+        return true;
+    const tess_blur_kernel *kernel = &p->kernels[blur];
+    const int64_t count = columns ? kernel->width : kernel->height;
+    double squares = 0, all = 0;
+    for (int64_t at = -1; at <= count; at++) {
+        const double left = across(kernel, columns, at) -
+                            0.5 * (across(kernel, columns, at - 1) + across(kernel, columns, at + 1));
+        squares += left * left;
+        all += across(kernel, columns, at);
+    }
+    return sqrt(squares) < LEFT * DIFFERENCE * all;
+}
+
 static int64_t sums_of(const tess_problem *p)
 {
     return 2 * KINDS * LAGS * (p->height + p->width) + 2;
@@ -116,10 +148,11 @@ static tess_status find(tess_blur_rows *rows, int64_t blur, double *memory, doub
     TESS_TRY(tess_share_keep(p->share, tess_blur_rows_visit(rows, add_row, &l, error), error));
     if (tess_share_many(p->share))
         TESS_TRY(tess_dist_sum_f64(p->share->dist, memory, all, error));
-    const double of_rows = level_of(l.rows, l.cut[0], p->height, (double)rows->samples, memory + all),
-                 of_columns =
-                     level_of(l.columns, l.cut[1], p->width, (double)(p->height * p->channels), memory + all);
-    *level = fmax(*level, fmax(of_rows, of_columns));
+    if (blurs_lines(p, blur, false))
+        *level = fmax(*level, level_of(l.rows, l.cut[0], p->height, (double)rows->samples, memory + all));
+    if (blurs_lines(p, blur, true))
+        *level = fmax(
+            *level, level_of(l.columns, l.cut[1], p->width, (double)(p->height * p->channels), memory + all));
     return TESS_OK;
 }
 
