@@ -37,7 +37,7 @@ struct tess_weights {
     tess_weights *flat;  /* for an inflated network: the 2-D weights, owned */
     bool (*whole)(const char *name);
     bool nested; /* all tensors of a .pth, not those of one network */
-    unsigned char piece[TESS_WEIGHTS_PIECE];
+    _Alignas(8) unsigned char piece[TESS_WEIGHTS_PIECE];
 };
 
 /* A weights object without file or tensors. */
