@@ -262,8 +262,9 @@ def check_killed(bench, kills):
         bench.check(result.status == 0, f"resumed: {result}")
     bench.check(np.array_equal(load(bench.path("calm.tif")), load(bench.path("killed.tif"))),
                 f"killed {kills} times ({done} too late) and resumed: the same bits")
+    command += ("--samples", 12)  # long enough to be stopped between two tiles
     process = bench.start(*command, stderr=subprocess.PIPE)
-    while not process.poll() and not has_tiles(bench.path("killed.tif.unfinished")):
+    while process.poll() is None and not has_tiles(bench.path("killed.tif.unfinished")):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     told = process.communicate()[1].decode()
