@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 static const double TAPER = 0.1; /* share of the window at each end */
-enum { MOST_PAIRED = 2000, MOST_SEARCHED = 16, FREQUENCIES = 48 };
+enum { MOST_PAIRED = 2000, MOST_SEARCHED = 16, FREQUENCIES = 48, LEAST_HALVED = 8 };
 static const double pi = 3.14159265358979323846;
 static const double NEAR = 0.05;    /* degrees by which opposite views may differ from half a turn */
 static const double ENERGY = 0.25;  /* least share of two views that must overlap */
@@ -175,6 +175,18 @@ static double refine(const scan *s, int64_t k)
     return weights > 0 ? fmax(-1, fmin(1, slope / weights)) : 0;
 }
 
+/* How far the centres that the first and the last pairs show differ. */
+static double agreement(const scan *s, int64_t k)
+{
+    scan first = *s, last = *s;
+    if (s->found < LEAST_HALVED)
+        return INFINITY;
+    first.found = s->found / 2;
+    last.pairs += first.found;
+    last.found -= first.found;
+    return 0.5 * fabs(refine(&first, k) - refine(&last, k));
+}
+
 static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error)
 {
     int64_t best = s->columns - 1;
@@ -199,7 +211,7 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
             error, TESS_BAD_INPUT,
             "\"centre\": opposite views overlap too little; the axis may be outside of the detector: give "
             "the centre as a column, which may be negative");
-    *out = (tess_centre){0.5 * ((double)best + refine(s, best)), s->found};
+    *out = (tess_centre){0.5 * ((double)best + refine(s, best)), s->found, agreement(s, best)};
     return TESS_OK;
 }
 
@@ -256,7 +268,7 @@ static tess_status fit(const scan *s, const double *moments, tess_centre *out, t
             "\"centre\": no two views are half a turn apart, and the centres of mass give column %.2f "
             "only to within %.2f; give the centre as a column",
             column, error_of);
-    *out = (tess_centre){column, 0};
+    *out = (tess_centre){column, 0, error_of};
     return TESS_OK;
 }
 
@@ -296,7 +308,7 @@ static tess_status from_mass(const scan *s, double *moments, tess_centre *out, t
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"centre\": no two views are half a turn apart, and the sums of views differ (by %.0f %%), "
-            "so that not all of them see the whole object; give the centre as a column",
+            "so that not all of them see the whole object, or noise is strong; give the centre as a column",
             100 * spread);
     TESS_TRY(check_edges(s, error));
     return fit(s, moments, out, error);

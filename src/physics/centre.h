@@ -15,6 +15,8 @@
 typedef struct tess_centre {
     double column;
     int64_t pairs; /* number of opposite views used; 0: found from the centres of mass */
+    double
+        within; /* columns: how far the halves of the pairs differ, or one standard error; infinite if not known */
 } tess_centre;
 
 /* `views` is (count, columns), `angles` in degrees. Returns TESS_BAD_INPUT and what to do if the centre cannot be

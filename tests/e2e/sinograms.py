@@ -84,10 +84,24 @@ if record:
                 f"it is found from opposite views: {own['centre']}")
     result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**off, "centre": "auto"}), *few)
     bench.check(f"found from {VIEWS // 2} pairs of opposite views" in result.out, "and people are told")
+noisy = save("off_noisy.npy", sinogram(SIZE, SIZE / 2, TURN) + np.random.default_rng(2).normal(0, 0.2, (VIEWS, SIZE)).astype(np.float32))
+for entries, said in ((off, True), ({**off, "measurement": noisy, "noise": None}, True), (plain, False)):
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(entries), *few)
+    bench.check(("the views show it near 24.0" in result.err) == said and "detector's columns" not in result.err,
+                f"{entries['measurement']}: half a column off is {'' if said else 'not '}noted, and no errors of the detector: {result.err}")
 half = list(np.linspace(0, 180, VIEWS + 1)[:-1])
 record, _ = run({**plain, "angles": half, "measurement": save("half.npy", sinogram(SIZE, 20.3, half)), "centre": "auto"})
 bench.check(record and abs(record["reconstruct"]["centre"] - 20.3) < 0.05 and record["reconstruct"]["centre_from"] == "centre of mass",
             "or from the centres of mass")
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({**plain, "angles": half, "measurement": "half.npy", "centre": "auto"}), *few)
+bench.check("only to within" not in result.err, f"which is exact without noise: {result.err}")
+rough = save("half_noisy.npy", sinogram(SIZE, 22.3, half) + np.random.default_rng(3).normal(0, 1, (VIEWS, SIZE)).astype(np.float32))
+entries = {**plain, "angles": half, "measurement": rough, "centre": "auto", "noise": 1}
+record, _ = run(entries)
+result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(entries), *few)
+within = record["reconstruct"].get("centre_within", 0) if record else 0
+bench.check(record and 0.02 < within < 0.25 and abs(record["reconstruct"]["centre"] - 22.3) < 4 * within and "only to within" in result.err,
+            f"with noise its error is in the record and noted: {within}, {result.err}")
 for beyond in (SIZE * 10, -2 * SIZE):
     refused({**plain, "centre": beyond}, "misses the detector", "centre")
 record, _ = run({**plain, "centre": -3})

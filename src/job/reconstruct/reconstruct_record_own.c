@@ -89,10 +89,24 @@ static void add_channels(tess_json **own, const tess_record_own *about)
         tess_json_set_bool(own, "equal_channels", true);
 }
 
+static void add_sinogram(tess_json **own, const tess_problem *p)
+{
+    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
+    tess_json_set_int(own, "columns", p->columns);
+    tess_json_set_double(own, "centre", p->centre);
+    tess_json_set_string(own, "centre_from", centres[p->centre_from]);
+    if (p->centre_from == TESS_CENTRE_PAIRS)
+        tess_json_set_int(own, "centre_pairs", p->centre_pairs);
+    if (p->centre_from == TESS_CENTRE_MASS)
+        tess_json_set_double(own, "centre_within", p->centre_within);
+    tess_json_set_double(own, "spacing", p->spacing);
+    if (p->margin[1])
+        tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
+}
+
 /* Adds the assumptions about measured data: a wrong one gives a plausible but wrong picture. */
 static void add_taken(tess_json **own, const tess_record_own *about)
 {
-    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
     static const char *const ranges[] = {"default", "given", "type", "data"};
     static const char *const noises[] = {"default", "given", "estimate"};
     const tess_problem *p = about->problem;
@@ -109,16 +123,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
         tess_json_set_string(own, "noise_confidence", p->noise_rough ? "rough" : "sure");
     }
-    if (p->physics == TESS_PHYSICS_RADON) {
-        tess_json_set_int(own, "columns", p->columns);
-        tess_json_set_double(own, "centre", p->centre);
-        tess_json_set_string(own, "centre_from", centres[p->centre_from]);
-        if (p->centre_from == TESS_CENTRE_PAIRS)
-            tess_json_set_int(own, "centre_pairs", p->centre_pairs);
-        tess_json_set_double(own, "spacing", p->spacing);
-        if (p->margin[1])
-            tess_json_set_int(own, "enlarged_to", p->width + 2 * p->margin[1]);
-    }
+    if (p->physics == TESS_PHYSICS_RADON)
+        add_sinogram(own, p);
     if (p->detector_grid) {
         tess_json *detector = tess_json_array();
         tess_json_append_int(&detector, p->rows);

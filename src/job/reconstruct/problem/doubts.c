@@ -6,7 +6,8 @@
 #include "job/reconstruct/problem/read.h"
 
 /* Angles that span at most one turn in radians; scans of so few degrees are rare. */
-enum { MOST_NAMED = 6 }; /* of the views that are left out */
+enum { MOST_NAMED = 6 };          /* of the views that are left out */
+static const double SHARP = 0.02; /* columns by which the centre may be off */
 
 static bool look_like_radians(const tess_problem *p)
 {
@@ -127,6 +128,13 @@ static void doubt_entries(const tess_problem *p, const tess_common *common)
                   "%s: its values are near 1 at both sides and less between, as the light that passes an "
                   "object, but are taken as line integrals; give \"flat\": 1 if they are transmission",
                   p->measurement);
+    if (p->centre_from == TESS_CENTRE_MASS && p->centre_within > SHARP)
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: \"centre\" is %.2f only to within about %.2f columns (one standard error), because no two "
+            "views are half a turn apart; edges and thin parts are blurred if it is off: add the view at "
+            "half a turn, or give the column",
+            p->measurement, p->centre, p->centre_within);
     if (p->axis_off == 0)
         return;
     if (p->physics == TESS_PHYSICS_RADON)

@@ -111,6 +111,7 @@ typedef struct tess_problem {
     double axis_off;
     bool transmission;    /* the values look like light, not like line integrals */
     int64_t centre_pairs; /* number of opposite views used */
+    double centre_within; /* the standard error of a centre found from centres of mass, in columns */
     double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
     int64_t row;          /* the row of each view that forms a sinogram; -1: all rows */
     bool counts;          /* measurements are counts, not line integrals */

@@ -133,7 +133,7 @@ static void doubt_middle(tess_problem *p)
     tess_centre centre = {0};
     tess_error unused = {0}; /* often it cannot be found */
     if (search_centre(p, &centre, &unused) == TESS_OK)
-        tess_scan_doubt_centre(p, centre.column);
+        tess_scan_doubt_centre(p, &centre);
 }
 
 static tess_status find_centre(tess_problem *p, tess_error *error)
@@ -142,6 +142,7 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     const tess_status status = search_centre(p, &centre, error);
     p->centre = centre.column;
     p->centre_pairs = centre.pairs;
+    p->centre_within = centre.within;
     p->centre_from = centre.pairs ? TESS_CENTRE_PAIRS : TESS_CENTRE_MASS;
     return status;
 }
