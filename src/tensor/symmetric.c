@@ -26,9 +26,18 @@ static double dot(const double *restrict a, const double *restrict b, size_t cou
             lanes[l] += a[i + l] * b[i + l];
     for (; i < count; i++)
         sum += a[i] * b[i];
-    for (size_t l = 0; l < LANES; l++)
-        sum += lanes[l];
-    return sum;
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            lanes[l] += lanes[l + half];
+    return sum + lanes[0];
+}
+
+/* to += f x + g y */
+static void add_rows(double *restrict to, const double *restrict x, double f, const double *restrict y,
+                     double g, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = to[i] + f * x[i] + g * y[i];
 }
 
 /* to += factor * from */
@@ -72,10 +81,8 @@ static void tridiagonal(double *a, size_t n, double *d, double *e, double *tau, 
         for (size_t i = 0; i < count; i++)
             p[i] = tau[k] * dot(a + (first + i) * n + first, u, count);
         add_row(p, u, -0.5 * tau[k] * dot(p, u, count), count);
-        for (size_t i = 0; i < count; i++) { /* A - u p' - p u' */
-            add_row(a + (first + i) * n + first, p, -u[i], count);
-            add_row(a + (first + i) * n + first, u, -p[i], count);
-        }
+        for (size_t i = 0; i < count; i++) /* A - u p' - p u' */
+            add_rows(a + (first + i) * n + first, p, -u[i], u, -p[i], count);
     }
     d[n - 1] = a[n * n - 1];
     e[n - 1] = 0;
