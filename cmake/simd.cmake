@@ -34,6 +34,6 @@ set_source_files_properties(src/cpu/rays/radon_project.c src/cpu/rays/radon_back
                             src/cpu/norm/gradient_passes.c src/cpu/elementwise/gradients.c src/cpu/train/optimize.c
                             src/cpu/train/loss.c src/cpu/elementwise/channel_map.c src/cpu/elementwise/channel_dot.c src/cpu/statistics/moments.c src/cpu/statistics/score.c src/cpu/conv/grad.c src/cpu/conv/grad_patches.c src/cpu/conv/channel_sum.c
                             src/tensor/terrain/smooth_solve.c src/tensor/terrain/smooth_transfer.c src/tensor/terrain/conditions.c
-                            src/tensor/terrain/void_maker.c src/tensor/terrain/roughness.c src/tensor/symmetric.c src/tensor/moments.c
+                            src/tensor/terrain/void_maker.c src/tensor/terrain/roughness.c src/tensor/symmetric.c src/tensor/moments.c src/model/spectral/maps.c
                             PROPERTIES COMPILE_OPTIONS -O3)
 set_source_files_properties(src/cpu/attention/attention.c src/cpu/attention/attention_grad.c PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")

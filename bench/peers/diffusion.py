@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 def level_values(gamma, count):
     """What the network is told of noise levels: [n] -> [n, count]."""
-    frequencies = torch.exp(-math.log(10000.0) * torch.arange(count // 2, dtype=torch.float64) / (count // 2)).to(gamma)
+    frequencies = torch.exp(-math.log(10000.0) * torch.arange(count // 2, dtype=torch.float64, device=gamma.device) / (count // 2)).to(gamma)
     angles = gamma[:, None] * frequencies[None]
     return torch.cat([angles.cos(), angles.sin()], 1)
 

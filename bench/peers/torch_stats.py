@@ -162,8 +162,8 @@ def main():
                 results = trained[place] = trained.get(place) or torch_stats_train.peers(device, record, timed, streamed, args.seconds)
             rows.append((record, device, min(results), min(r[1] for r in results)))
             for seconds, used, name, error in results if results is not told else ():
-                line = {"study": "stats", "engine": "pytorch", "variant": name, "phase": record["phase"], "workload": record["workload"], "device": device,
-                        "source": record["source"], "seconds": seconds, "processor_seconds": used, "error": error,
+                line = {"study": "stats", "engine": "pytorch", "variant": name, "phase": record["phase"], "workload": record["workload"], "sweep": record["sweep"],
+                        "input": record["input"], "device": device, "source": record["source"], "seconds": seconds, "processor_seconds": used, "error": error,
                         "version": torch.__version__}
                 if log:
                     print(json.dumps(line), file=log)

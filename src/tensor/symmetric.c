@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { MOST_STEPS = 60, USUAL_STEPS = 20, LANES = 8 }; /* QL steps an eigenvalue; two or three are usual */
+enum { MOST_POWER = 1000 };
 
 size_t tess_symmetric_workspace(int n)
 {
@@ -89,15 +90,15 @@ static void rotate(double *restrict lower, double *restrict upper, double c, dou
     }
 }
 
-/* One implicit QL step on rows l..m of the tridiagonal matrix. */
+/* One implicit QL step on rows l..m of the tridiagonal matrix, whose values are about 1 at most: no square overflows. */
 static void ql_step(double *d, double *e, size_t l, size_t m, double *z, size_t n)
 {
-    double g = (d[l + 1] - d[l]) / (2 * e[l]), r = hypot(g, 1);
+    double g = (d[l + 1] - d[l]) / (2 * e[l]), r = sqrt(g * g + 1);
     g = d[m] - d[l] + e[l] / (g + copysign(r, g));
     double s = 1, c = 1, p = 0;
     for (size_t i = m; i-- > l;) {
         const double f = s * e[i], b = c * e[i];
-        r = hypot(f, g);
+        r = sqrt(f * f + g * g);
         e[i + 1] = r;
         if (!(r > 0)) { /* the matrix splits here */
             d[i + 1] -= p;
@@ -172,7 +173,8 @@ tess_status tess_symmetric_eigen(const double *a, int rows, double *values, doub
                                  double *workspace, tess_error *error)
 {
     const size_t n = (size_t)rows;
-    double *work = workspace, *e = work + n * n, *tau = e + n, *p = tau + n;
+    double *work = workspace, *e = work + n * n, *tau = e + n, *p = tau + n, largest = 0;
+    int power = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) {
             if (!isfinite(a[i * n + j]))
@@ -180,10 +182,16 @@ tess_status tess_symmetric_eigen(const double *a, int rows, double *values, doub
                     error, TESS_BAD_INPUT,
                     "value (%zu, %zu) of a symmetric matrix is not finite; eigenvalues need finite values", i,
                     j);
-            work[i * n + j] = work[j * n + i] = a[i * n + j];
+            largest = fmax(largest, fabs(a[i * n + j]));
         }
     if (n == 0)
         return TESS_OK;
+    frexp(largest, &power);
+    power = power < -MOST_POWER ? -MOST_POWER : power > MOST_POWER ? MOST_POWER : power;
+    const double scale = ldexp(1, power), inverse = ldexp(1, -power); /* powers of two change no digit */
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++)
+            work[i * n + j] = work[j * n + i] = inverse * a[i * n + j];
     memset(vectors, 0, n * n * sizeof *vectors);
     for (size_t i = 0; i < n; i++)
         vectors[i * n + i] = 1;
@@ -198,6 +206,8 @@ tess_status tess_symmetric_eigen(const double *a, int rows, double *values, doub
             double *z = vectors + i * n + k + 1;
             add_row(z, u, -tau[k] * dot(u, z, n - k - 1), n - k - 1);
         }
+    for (size_t i = 0; i < n; i++)
+        values[i] *= scale;
     order(values, vectors, n);
     return TESS_OK;
 }

@@ -209,6 +209,28 @@ def check_noise(bench):
                     "CPU, fp32, fp16, tiles: " + ", ".join(f"{p:.4f}" for p in found) + " dB")
 
 
+# --- voids of maps: batches -------------------------------------------------------------------------------------------
+
+def check_fill(bench):
+    """Four samples of a void one by one, in two batches, and at once, as one of several sizes that are prepared."""
+    source, env, results = bench.path("map.asc"), {} if REAL else {"TESSERA_QUEUE": "1"}, {}
+    y, x = np.mgrid[0:130, 0:140]
+    heights = 900 + 200 * np.sin(x / 37) * np.cos(y / 53) + 0.1 * ((x * 13 + y * 7) % 11)
+    heights[40:70, 50:100] = -9999
+    rows = "\n".join(" ".join(f"{value:.2f}" for value in row) for row in heights)
+    source.write_text(f"ncols 140\nnrows 130\nxllcorner 0\nyllcorner 0\ncellsize 30\nNODATA_value -9999\n{rows}\n")
+    for batch in (1, 3, 64) if REAL else (1, 3):
+        target = bench.path(f"filled{batch}.tif")
+        result = bench.run("fill", source, target, "--device", CARD, "--precision", "fp32", "--samples", "4", "--steps", "4",
+                           "--batch", str(batch), "--quiet", env=env)
+        if result.status and "GDAL" in result.err:
+            print(f"  (no fill: {result.err.strip()})")
+            return
+        bench.check(result.status == 0 and target.exists(), f"a void is filled in batches of {batch}: {result}")
+        results[batch] = target.read_bytes() if target.exists() else b""
+    bench.check(len(set(results.values())) == 1, f"fp32: the same bits in batches of {sorted(results)}")
+
+
 # --- (f): folders -----------------------------------------------------------------------------------------------------
 
 def check_folder(bench):
@@ -361,7 +383,7 @@ def main():
     small, facts = read_safetensors(SMALL)
     write_safetensors(wide, widen(small), facts)
     parts = [("precisions", check_precisions, ()), ("tiles", check_tiles, ()), ("profile", check_profile, ()), ("limits", check_limits, (wide,)), ("types", check_types, ()),
-             ("noise", check_noise, ()), ("samples", check_samples, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
+             ("noise", check_noise, ()), ("samples", check_samples, ()), ("fill", check_fill, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
     if REAL and has_driver():
         parts.append(("full card", check_full_card, (wide, context)))
     for name, check, args in parts:

@@ -141,6 +141,15 @@ for name, sharp, noise in (("night", boxes, 0), ("night with noise", boxes, 2), 
     record, _, said = solve(blurred(sharp, kernel, noise).astype(np.float32), kernel, args=("--iterations", "1"))
     bench.check(not masked(record), f"{name}, floats: {masked(record)}")
 
+# White paper without noise, behind a kernel without a sharp rim, is no highlight: values fall from it slowly at first. Highlights without noise are.
+code = 255.0 * (((x // 14) * 5 + (y // 14) * 3 + (x // 14) * (y // 14)) % 7 < 3)
+for name, sharp, white in (("a code", code, True), ("highlights", 1.9 * scene, False)):
+    values = bytes_of(blurred(sharp, gauss, 0))
+    record, out, said = solve(values, gauss)
+    kept, other, _ = solve(values, gauss, saturated=False)
+    bench.check(masked(record) == ({} if white else {"bright": int((values == 255).sum())}) and ("cut off" in said) != white and np.array_equal(out, other) == white,
+                f"{name} without noise: {masked(record)}, {db(out, np.clip(inner(sharp), 0, 255)):.2f} dB, {db(other, np.clip(inner(sharp), 0, 255)):.2f} dB if all is kept: {said}")
+
 # Floats without a range whose highlights are cut off, where the kernel proves nothing.
 motion = np.zeros_like(disc)
 motion[REACH] = 1

@@ -228,6 +228,15 @@ bench.check("small image" not in said and (entry["confidence"] == "sure" or "har
 _, entry, said = denoise(white[:40, :40])
 bench.check(entry["confidence"] == "rough" and "a small image" in said, f"a small image is called so: {said.strip()}")
 
+# Demosaicing takes the mean of neighbours: the noise has lost the high frequencies that show its level.
+sensor = np.random.default_rng(10).normal(0, 0.06, (258, 322, 3))
+means = sum(sensor[i:i + 256, j:j + 320] * (2 - abs(i - 1)) * (2 - abs(j - 1)) / 16 for i in range(3) for j in range(3))
+_, entry, said = denoise(np.float32(0.5 + 0.2 * np.sin(u / 40) * np.cos(v / 50))[..., None] + np.float32(means))
+bench.check(entry["confidence"] == "rough" and "not white (demosaiced" in said, f"demosaiced noise is called so: {entry['sigma']:.3g} of {means.std():.3g}, {said.strip()}")
+colours = np.float32(0.5 + 0.1 * np.sin(u / 40) + 0.1 * ((u + v) % 2))[..., None] + np.float32(np.random.default_rng(11).normal(0, 0.01, (256, 320, 3)))
+_, entry, said = denoise(colours)
+bench.check(entry["confidence"] == "rough" and "repeats every 2 pixels" in said and "RGB image" not in said, f"an RGB image need not be made of colours: {said.strip()}")
+
 # Texture of few levels beside much black: noise of the level that it looks like would show in the black, too.
 photograph = pathlib.Path(os.environ.get("TESSERA_DATA") or "none") / "photo" / "the-spices-of-life.jpg"
 if photograph.exists() and bench.has_gdal():

@@ -71,6 +71,44 @@ bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise"
 own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
 bench.check(own and own["noise_from"] == "given" and abs(own["noise"] - 0.1) < 1e-9 and "noise_estimate" not in own, "a given noise is used")
 
+# --- thin wires that leave no place without an edge -------------------------------------------------------------------
+
+def wire(angles, x, y):
+    """Line integrals of a square of 2 pixels, averaged over a column: the integral of a trapezoid."""
+    turn = np.deg2rad(angles)[:, None]
+    sides = np.sort(np.abs(2 * np.concatenate([np.cos(turn), np.sin(turn)], 1)) + 1e-9, 1)
+    flat, end = ((sides[:, 1:] + sign * sides[:, :1]) / 2 for sign in (-1, 1))
+
+    def below(at):
+        far = np.minimum(np.abs(at), end)
+        return np.sign(at) * (far - np.maximum(far - flat, 0) ** 2 / (2 * (end - flat))) * 4 / sides[:, 1:]
+
+    at = np.arange(SIZE)[None] - (SIZE - 1) / 2 - x * np.cos(turn) + y * np.sin(turn)
+    return below(at + 0.5) - below(at - 0.5)
+
+
+places = np.random.default_rng(7)
+corners, heights = places.integers(SIZE // 4, 3 * SIZE // 4, (9, 2)), places.uniform(0.3, 1, 9)
+scene = image([(0.08, 0, 0, 36.5)])
+for (row, column), height in zip(corners, heights):
+    scene[row:row + 2, column:column + 2] += height
+for views, part, sure in ((45, 0.003, True), (90, 0.01, True), (12, 0.003, False)):
+    angles = np.arange(views) * 180 / views
+    across = (np.arange(SIZE * 4) + 0.5) / 4 - SIZE / 2
+    thin = 0.16 * np.sqrt(np.maximum(36.5 ** 2 - across ** 2, 0)).reshape(1, SIZE, 4).mean(2)
+    thin = thin + sum(height * wire(angles, column + 1 - SIZE / 2, row + 1 - SIZE / 2) for (row, column), height in zip(corners, heights))
+    level = part * thin.max()
+    save("y.npy", (thin + places.normal(0, level, thin.shape)).astype(np.float32))
+    wires = {**plain, "angles": {"from": 0, "to": 180, "count": views}, "truth": save("wires.npy", scene.astype(np.float32)), "range": [0, float(scene.max())]}
+    _, given, _ = solve({**wires, "noise": level})
+    own, found, said = solve(wires)
+    if own and sure:
+        bench.check(own["noise_from"] == "estimate" and 0.75 * level < own["noise"] < 1.25 * level and own.get("noise_confidence") == "sure" and not said,
+                    f"wires, {views} views, noise {level:.3f}: {own['noise']:.3f}, {own.get('noise_confidence')}, {said!r}")
+        bench.check(found > given - 0.5, f"which gives {found:.2f} of {given:.2f} dB")
+    elif own:
+        bench.check(own.get("noise_confidence") == "rough" and "roughly" in said and '"noise"' in said, f"{views} views are too few: {own['noise']:.3f}, {said!r}")
+
 # --- a given range of another unit ------------------------------------------------------------------------------------
 
 save("y.npy", clean.astype(np.float32))

@@ -22,6 +22,8 @@ static void check_devices(void)
         if (!device)
             continue;
         check_diffusion_net(device, TESS_F32, 1e-4, s > 0);
+        if (s > 0)
+            check_diffusion_batches(device, 32, 5);
         device->facts(device, &facts);
         if (facts.bf16)
             check_diffusion_net(device, TESS_BF16, 5e-2, s > 0);

@@ -179,6 +179,61 @@ static inline void check_diffusion_large(tess_device *device, const tess_diffusi
     free(image), free(want), free(got);
 }
 
+/* The output of a batch; to be freed. */
+static inline float *diffusion_batch(tess_device *device, ready *r, const float *images, const float *table)
+{
+    diffusion_put(device, r, 0, images);
+    diffusion_put(device, r, 1, table);
+    return diffusion_run(device, r);
+}
+
+/* The network of the bundled model of maps, in fp32: an image gives the same bits alone and in batches of `most`, of half as
+ * many and so on, which are all prepared at once, as those of a sampler. */
+static inline void check_diffusion_batches(tess_device *device, int64_t side, int64_t most)
+{
+    enum { SIZES = 8 };
+    ready r[SIZES];
+    int count = 0;
+    int64_t sizes[SIZES];
+    tess_weights *weights = NULL;
+    tess_diffusion_net net;
+    tess_error error = {{0}};
+    if (tess_weights_open(TESS_TEST_DATA "/../../models/dem-fill.safetensors", &weights, &error) != TESS_OK ||
+        tess_diffusion_recognise(weights, &net, &error) != TESS_OK) {
+        CHECK_MSG(false, "%s", error.text);
+        exit(check_end());
+    }
+    const int64_t pixels = side * side, image = pixels * net.channels;
+    float *images = room((size_t)(most * image) * sizeof *images),
+          *table = room((size_t)net.table * sizeof *table),
+          *alone = room((size_t)(most * pixels) * sizeof *alone);
+    for (int64_t i = 0; i < most * image; i++)
+        images[i] = diffusion_hashed(i);
+    for (int64_t i = 0; i < net.table; i++)
+        table[i] = 0.25f * diffusion_hashed(7 + i);
+    for (int64_t n = most; n > 0; n = n > 1 ? (n + 1) / 2 : 0) {
+        sizes[count] = n;
+        diffusion_ready(net.step, device, TESS_F32, weights, (tess_plan_shape){.n = n, .h = side, .w = side},
+                        &r[count++]);
+    }
+    for (int64_t i = 0; i < most; i++) {
+        float *got = diffusion_batch(device, &r[count - 1], images + i * image, table);
+        memcpy(alone + i * pixels, got, (size_t)pixels * sizeof *got);
+        free(got);
+    }
+    CHECK(isfinite(alone[0]) && alone[0] != 0);
+    for (int k = 0; k < count; k++) {
+        float *got = diffusion_batch(device, &r[k], images, table);
+        CHECK_MSG(memcmp(alone, got, (size_t)(sizes[k] * pixels) * sizeof *got) == 0,
+                  "%lld images at once give other bits than alone", (long long)sizes[k]);
+        diffusion_release(device, &r[k]);
+        free(got);
+    }
+    free(images), free(table), free(alone);
+    tess_diffusion_clear(&net);
+    tess_weights_close(weights);
+}
+
 /* Everything of the dump in one precision; `large`: 128 x 128 too, which takes the reference kernels a minute. */
 static inline void check_diffusion_net(tess_device *device, tess_dtype dtype, double bound, bool large)
 {

@@ -1,5 +1,5 @@
 /* test_noise_scan.c: the noise of views with known noise: disks without noise, with white noise, with the noise of
- * counts, cut off at zero, and with too few views or columns. */
+ * counts, cut off at zero, with wires that leave no smooth place, and with too few views or columns. */
 #define _POSIX_C_SOURCE 200809L
 #include "tensor/noise_scan.h"
 
@@ -40,7 +40,7 @@ static void add_noise(scan *s, double level, bool counts)
     free(normal);
 }
 
-static double estimate(const scan *s)
+static double estimate(const scan *s, bool *rough)
 {
     float highest = 0;
     for (int64_t i = 0; i < s->views * s->columns; i++)
@@ -52,7 +52,10 @@ static double estimate(const scan *s)
         tess_scan_noise_row(noise, row, row + s->columns, row + 2 * s->columns, s->columns);
     for (int64_t k = 0; s->views < 3 && k < s->views; k++, row += s->columns)
         tess_scan_noise_row(noise, NULL, row, NULL, s->columns);
-    const double sigma = tess_scan_noise_end(noise);
+    void *memory = room(tess_scan_waves_bytes(s->views, s->columns) + 1);
+    tess_scan_noise_waves(noise, s->values, s->views, s->columns, memory);
+    const double sigma = tess_scan_noise_end(noise, rough);
+    free(memory);
     free(noise);
     return sigma;
 }
@@ -62,7 +65,8 @@ static double after(scan s, double level, bool counts, bool clamped)
     add_noise(&s, level, counts);
     for (int64_t i = 0; clamped && i < s.views * s.columns; i++)
         s.values[i] = fmaxf(s.values[i], 0);
-    const double sigma = estimate(&s);
+    bool rough;
+    const double sigma = estimate(&s, &rough);
     free(s.values);
     return sigma;
 }
@@ -100,6 +104,55 @@ static void test_clean(void)
     CHECK(after(nothing, 0, false, false) < 0);
 }
 
+/* Wires of 2 columns that cross nearly every column, at an angle of 180 degrees divided by the views, in a faint disk. */
+static scan wires(int64_t views, int64_t columns, int count)
+{
+    scan s = {views, columns, room((size_t)(views * columns) * sizeof(float))};
+    float place[64];
+    tess_rng_normal((tess_rng_key){9, 1, 0}, 0, 2 * count, place);
+    for (int64_t i = 0; i < views * columns; i++) {
+        const double turn = (double)(i / columns) * 3.14159265358979 / (double)views, side = (double)columns,
+                     at = (double)(i % columns) + 0.5 - side / 2, radius = 0.38 * side;
+        double sum = 0.16 * sqrt(fmax(radius * radius - at * at, 0));
+        for (int k = 0; k < count; k++) {
+            const double away =
+                at - 0.13 * side * ((double)place[2 * k] * cos(turn) - (double)place[2 * k + 1] * sin(turn));
+            sum += 1.3 * fmin(fmax(1.5 - fabs(away), 0), 1);
+        }
+        s.values[i] = (float)sum;
+    }
+    return s;
+}
+
+static void test_wires(void)
+{
+    static const int64_t views[] = {45, 60, 90, 180}, columns[] = {64, 96, 192};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 3; k++)
+            for (int count = 3; count < 30; count *= 3)
+                for (double level = 0.02; level < 0.2; level *= 3) {
+                    const double found = after(wires(views[i], columns[k], count), level, false, false);
+                    CHECK_MSG(found > 0.7 * level && found < 1.5 * level,
+                              "%d wires, %d views of %d columns, noise %g: %g", count, (int)views[i],
+                              (int)columns[k], level, found);
+                }
+}
+
+/* So few views show nothing but what moves. */
+static void test_rough(void)
+{
+    static const int64_t views[] = {90, 12};
+    for (int i = 0; i < 2; i++) {
+        scan s = wires(views[i], 96, 9);
+        bool rough;
+        add_noise(&s, 0.02, false);
+        const double found = estimate(&s, &rough);
+        CHECK_MSG(rough == (views[i] == 12), "%d views: %g, %s", (int)views[i], found,
+                  rough ? "rough" : "sure");
+        free(s.values);
+    }
+}
+
 static void test_few(void)
 {
     const double found = after(disks(2, 4096, 1), 2, false, false);
@@ -113,6 +166,8 @@ int main(void)
     test_white();
     test_counts();
     test_clean();
+    test_wires();
+    test_rough();
     test_few();
     return check_end();
 }

@@ -1,7 +1,7 @@
 /* measured.h: the fastest kernel for a class of layers. `tune` measures it once and stores it in the cache;
  * without a measurement it is the first row that does not refuse. The class includes the order of magnitude of
- * the image size, so a new size needs no timing and no search, and not the batch, so an image gives the same result in any
- * batch (a gradient's class includes it). */
+ * the image size, so a new size needs no timing and no search, and not the batch, so an image gets the same kernel in any
+ * batch (a gradient's class includes it). No kernel's order of sums depends on the batch, but cuDNN's may. */
 #ifndef TESS_CUDA_MEASURED_H
 #define TESS_CUDA_MEASURED_H
 

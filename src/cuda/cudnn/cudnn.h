@@ -18,7 +18,9 @@ tess_status tess_cudnn_open(tess_cudnn **out, tess_error *error) TESS_MUST_CHECK
 void tess_cudnn_close(tess_cudnn *cudnn);
 const char *tess_cudnn_version(const tess_cudnn *cudnn);
 
-/* NULL if cuDNN can be tried for this op, else the reason; needs no library. */
+/* NULL if cuDNN can be tried for this op, else the reason; needs no library. Layers in fp32 without TF32 are refused: an
+ * image must give the same bits in a batch of any size, but an engine may take another order of sums for another batch, not
+ * fit the workspace of a larger one, or find no place among the plans. The generic kernels have one order for all sizes. */
 const char *tess_cudnn_refuses(const tess_op *op);
 
 /* Writes ids for plan_create, the best guess first: cuDNN's prebuilt kernels, then slower ones that are

@@ -65,8 +65,9 @@ const char *tess_cudnn_refuses(const tess_op *op)
         return refuses_grad(op);
     if (op->kind != TESS_OP_CONV && op->kind != TESS_OP_CONV_TRANSPOSE)
         return "not a convolution";
-    if (op->in[0].dtype != TESS_F16 && op->in[0].dtype != TESS_BF16 && op->in[0].dtype != TESS_F32)
-        return "not a type that it computes in";
+    const tess_dtype dtype = op->in[0].dtype;
+    if (dtype == TESS_F32 ? !op->tf32 : dtype != TESS_F16 && dtype != TESS_BF16)
+        return dtype == TESS_F32 ? "its sums in fp32 depend on the batch" : "not a type that it computes in";
     if (op->kernel[TESS_DEPTH] != 1 || op->stride[TESS_DEPTH] != 1)
         return "it is not 2-D";
     if (op->mapped || op->masked)
@@ -188,8 +189,7 @@ static tess_status finish(tess_cudnn_plan *plan, int64_t engine, size_t workspac
                    &workspace);
     plan->adds_bias = tess_cudnn_adds_bias(conv, any_size);
     if (conv->bias && !any_size && conv->in[0].dtype != TESS_F32)
-        plan->rounded = ((size_t)conv->out[0].c * tess_dtype_size(conv->in[0].dtype) + ALIGNMENT - 1) /
-                        ALIGNMENT * ALIGNMENT;
+        plan->rounded = aligned((size_t)conv->out[0].c * tess_dtype_size(conv->in[0].dtype));
     if (grad)
         place_gradient(plan, any_size);
     plan->workspace = plan->rounded + (size_t)workspace;

@@ -4,7 +4,7 @@
  *
  * shift_kernel: the mean of at most SAMPLES pixels, for the sums to lose no digits; a warp takes every WARPS-th of them, a
  * lane a channel. counts_kernel: a warp a pixel; only if there is a mask, or more channels than one tile, so that no warp
- * sees whole pixels. sum_kernel: a thread a sum. second_kernel: a thread a pair of channels; first_kernel, a block an image,
+ * sees whole pixels. sum_kernel: up to GROUPS threads a sum. second_kernel: a thread a pair of channels; first_kernel, a block an image,
  * afterwards: it overwrites what second_kernel reads. In all but counts_kernel, y is the image. */
 #include <cuda/std/limits>
 
@@ -15,8 +15,8 @@
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, SAMPLES = 256, CARD = 132, LEAST = 64, AHEAD = 4 };
-enum { MOST_CHANNELS = 4096, MOST_IMAGES = 65535, EACH = 2, SUM_THREADS = 64 };
+enum { THREADS = 256, WARPS = THREADS / 32, SAMPLES = 256, CARD = 132, LEAST = 64 };
+enum { MOST_CHANNELS = 4096, MOST_IMAGES = 65535, EACH = 2, GROUPS = 16 };
 
 __global__ void __launch_bounds__(THREADS)
     shift_kernel(const __grid_constant__ tess_moments_job job, float *shift)
@@ -78,22 +78,25 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* AHEAD sums over every AHEAD-th range, so that loads do not wait for additions. */
-__global__ void __launch_bounds__(SUM_THREADS) sum_kernel(const __grid_constant__ tess_moments_job job)
+/* x: sums, y: groups, each of every blockDim.y-th range. With few ranges, one group. */
+__global__ void __launch_bounds__(32 * GROUPS) sum_kernel(const __grid_constant__ tess_moments_job job)
 {
-    const int64_t i = (int64_t)blockIdx.x * SUM_THREADS + threadIdx.x;
-    if (i >= job.plan.values)
-        return;
-    double sums[AHEAD] = {};
+    __shared__ double sums[GROUPS][32];
+    const int64_t i = (int64_t)blockIdx.x * 32 + threadIdx.x;
     const double *at = job.partial + (int64_t)blockIdx.y * job.plan.per * job.plan.values + i;
+    double sum = 0;
+    if (i < job.plan.values) {
 #pragma unroll 8
-    for (unsigned r = 0; r + AHEAD <= job.plan.per; r += AHEAD)
-#pragma unroll
-        for (unsigned k = 0; k < AHEAD; k++)
-            sums[k] += at[(int64_t)(r + k) * job.plan.values];
-    for (unsigned r = job.plan.per / AHEAD * AHEAD; r < job.plan.per; r++)
-        sums[0] += at[(int64_t)r * job.plan.values];
-    job.sums[blockIdx.y * job.plan.values + i] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        for (unsigned r = threadIdx.y; r < job.plan.per; r += blockDim.y)
+            sum += at[(int64_t)r * job.plan.values];
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || i >= job.plan.values)
+        return;
+    for (unsigned group = 1; group < blockDim.y; group++)
+        sum += sums[group][threadIdx.x];
+    job.sums[blockIdx.y * job.plan.values + i] = sum;
 }
 
 /* What one image has: its sums, shifts and moments. */
@@ -286,9 +289,10 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     const cudaError_t result = tess_moments_products(job, stream);
     if (result != cudaSuccess)
         return result;
-    const dim3 sums((unsigned)((job.plan.values + SUM_THREADS - 1) / SUM_THREADS), images),
+    const dim3 sums((unsigned)((job.plan.values + 31) / 32), images),
+        teams(32, job.plan.per < 4 * GROUPS ? 1 : GROUPS),
         pairs((unsigned)(((int64_t)c * c + THREADS - 1) / THREADS), images);
-    sum_kernel<<<sums, SUM_THREADS, 0, stream>>>(job);
+    sum_kernel<<<sums, teams, 0, stream>>>(job);
     if (job.covariance)
         second_kernel<<<pairs, THREADS, 0, stream>>>(job);
     first_kernel<<<dim3(1, images), THREADS, 0, stream>>>(job);

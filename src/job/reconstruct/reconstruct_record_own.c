@@ -105,8 +105,10 @@ static void add_taken(tess_json **own, const tess_record_own *about)
                                                       : noises[about->recipe->noise_from]);
     if (about->recipe->noise_from == TESS_NOISE_FROM_DATA && about->recipe->given_noise > 0)
         tess_json_set_double(own, "given_noise", about->recipe->given_noise * p->unit);
-    if (p->noise_estimate >= 0)
+    if (p->noise_estimate >= 0) {
         tess_json_set_double(own, "noise_estimate", p->noise_estimate * tess_problem_measured_unit(p));
+        tess_json_set_string(own, "noise_confidence", p->noise_rough ? "rough" : "sure");
+    }
     if (p->physics == TESS_PHYSICS_RADON) {
         tess_json_set_int(own, "columns", p->columns);
         tess_json_set_double(own, "centre", p->centre);

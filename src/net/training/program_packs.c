@@ -3,11 +3,33 @@
  * this is what weights take longer than necessary. */
 #include "net/training/program.h"
 
-/* Parameters change only after the last step that reads them; other values are made by a step of the pass. */
+static size_t end_of(const tess_cell_info *cell)
+{
+    size_t bytes = 0;
+    return tess_tensor_bytes(&cell->tensor, &bytes) ? cell->offset + bytes : SIZE_MAX;
+}
+
+/* Running statistics and constants share a block; normalisations write the former. */
+static bool written(const tess_program *program, const tess_cell_info *cell)
+{
+    for (int i = program->section_end[TESS_SECTION_BEGIN]; i < program->section_end[TESS_SECTION_PASS]; i++)
+        for (int k = 0; k < TESS_OP_OUTPUTS && program->steps[i].out[k] >= 0; k++) {
+            const tess_cell_info *to = &program->cells[program->steps[i].out[k]];
+            if (to->place == cell->place && to->offset < end_of(cell) && cell->offset < end_of(to))
+                return true;
+        }
+    return false;
+}
+
+/* Parameters change only after the last step that reads them, constants never; other values are made by a step of the pass. */
 static bool can_move(const tess_program *program, int step)
 {
     const tess_program_step *s = &program->steps[step];
-    return s->packs && program->cells[s->in[0]].place == TESS_IN_PARAMETERS;
+    if (!s->packs)
+        return false;
+    const tess_cell_info *values = &program->cells[s->in[0]];
+    return values->place == TESS_IN_PARAMETERS ||
+           (values->place == TESS_IN_RUNNING && !written(program, values));
 }
 
 void tess_program_gather_packs(tess_program *program)

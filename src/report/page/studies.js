@@ -74,14 +74,17 @@ function devicePage(body) {
   }
 }
 
+/** What a sweep changes, and where records have it; other workloads are compared one by one. */
+const SWEEPS = new Map([["samples", "input.samples"], ["batch", "input.batch"], ["size", "input.height"], ["channels", "input.channels"]]);
+
 function statsPage(body) {
   const points = ofKind("study:stats").filter((entry) => text(entry.record, "workload"));
   const crossings = ofKind("study:stats").filter((entry) => text(entry.record, "break_even"));
   const seconds = (record) => number(record, "measured.seconds") ?? number(record, "seconds");
   for (const [phase, entries] of groupBy(points, (entry) => text(entry.record, "phase") || "statistics")) {
-    for (const [sweep, own] of groupBy(entries, (entry) => text(entry.record, "sweep") || "workload")) {
-      const axis = { samples: "input.samples", batch: "input.batch", size: "input.height", channels: "input.channels" }[sweep];
-      const name = namerOf(own, [engineField, "variant", "device", "source", "precision"]);
+    for (const [sweep, own] of groupBy(entries, (entry) => (SWEEPS.has(text(entry.record, "sweep")) ? text(entry.record, "sweep") : "workload"))) {
+      const axis = SWEEPS.get(sweep);
+      const name = namerOf(own, [engineField, "variant", "device", "source", "precision", ["plan.condensed", (value) => (value === true ? "condensed" : value === false ? "not condensed" : "")]]);
       if (axis && own.some((entry) => isNumber(number(entry.record, axis)))) {
         drawFigure(body, { title: `Cubes, ${phase}: time by ${sweep}`, what: "One reading of all samples on each device; “host” and “device” say where the samples were.", entries: own, wide: true,
           x: { label: sweep, log: true }, measures: [{ ...TIME, log: true, fromZero: false }, { label: "samples/s", unit: "samples/s", fromZero: true }],
@@ -104,9 +107,11 @@ function demPage(body) {
   drawFigure(where, { title: "DEM sampler: throughput by batch", what: "Steps of the diffusion sampler on tiles of an elevation map.", entries, x,
     measures: [{ label: "tile-steps/s", unit: "tile-steps/s", fromZero: true }, { label: "rate", unit: "TFLOP/s", fromZero: true }, { label: "time of a step", unit: "ms", fromZero: true }, { label: "device busy", unit: "share", fromZero: true }, { label: "energy", unit: "J/tile-step", fromZero: true }],
     series: linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: ["tile_steps_per_second", "tflops", "ms_per_step", "gpu_busy", "joules_per_tile_step"].map((key) => number(e.record, `measured.${key}`)) })) });
-  drawFigure(where, { title: "DEM sampler: memory by batch", entries, x, measures: [MEMORY],
-    series: withPlanned(linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [counted(e.record, "measured.peak_bytes.total")] })),
-                        linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "plan.peak_bytes.total")] }))) });
+  const bytes = (record) => counted(record, "measured.peak_bytes.total"), planned = (record) => number(record, "plan.peak_bytes.total");
+  drawFigure(where, { title: "DEM sampler: memory by batch", what: "By the driver's count where it is known; PyTorch does not count tensors of captured graphs.", entries, x,
+    measures: [MEMORY, { ...MEMORY, label: "counted memory" }],
+    series: withPlanned(linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [number(e.record, "measured.driver_bytes") ?? bytes(e.record), bytes(e.record)] })),
+                        linesOf(entries, name, (e) => ({ x: number(e.record, "batch"), y: [planned(e.record), planned(e.record)] }))) });
 }
 
 /** Records of ranks: measured lines are solid, simulated ones dotted, in one chart for each problem and size. */

@@ -196,21 +196,24 @@ static const char *why_rough(const tess_denoise_file *file)
         mosaic = mosaic || noise->channel[c].mosaic;
         patchy = patchy || noise->channel[c].patchy;
     }
-    return mosaic ? " roughly: a pattern repeats every 2 pixels, as the colours of a raw sensor do, which "
-                    "networks take for noise; make an RGB image of it first (demosaic), or give `sigma`"
+    return mosaic && tess_denoise_colours(&file->info) > 1
+               ? " roughly: a pattern repeats every 2 pixels, as demosaicing may leave one, which is not "
+                 "counted; look at the result, or give `sigma`"
+           : mosaic ? " roughly: a pattern repeats every 2 pixels, as the colours of a raw sensor do, which "
+                      "networks take for noise; make an RGB image of it first (demosaic), or give `sigma`"
            : file->look.pattern ? " roughly: it has the strength of the whole image, so that it may be a "
                                   "regular pattern, such as "
                                   "hatching; look at the result, or give `sigma`"
            : patchy ? " roughly: parts of the image have different noise, and this is its root mean square; "
                       "look at the result, or give `sigma` or a map of levels"
            : uneven ? " roughly: dark and bright areas differ; look at the result, or give `sigma`"
-           : file->sigma < HARDLY ? " roughly: there is hardly any, and texture may be taken for it; look at "
-                                    "the result, or give "
-                                    "`sigma`"
+           : file->sigma < HARDLY
+               ? " roughly: there is hardly any, and texture may be taken for it, or it is not white "
+                 "(demosaiced, resampled, JPEG) and stronger than this; look at the result, or give `sigma`"
            : file->info.height * file->info.width < SMALL
                ? " roughly: a small image; look at the result, or give `sigma`"
-               : " roughly: few flat areas, or parts of the image differ; look at the result, or give "
-                 "`sigma`";
+               : " roughly: few flat areas, parts of the image that differ, or noise that is not white "
+                 "(demosaiced, resampled, JPEG) and stronger than this; look at the result, or give `sigma`";
 }
 
 static void report(const tess_denoise_settings *s, const tess_denoise_file *file)

@@ -201,8 +201,8 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
                   ? " from the quantisation of a JPEG; give \"noise\" where it is known"
               : !rough   ? ""
               : constant ? " roughly: all its values are equal; give \"noise\" where it is known"
-                         : " roughly: few flat areas, or noise that is not white (JPEG); give \"noise\" "
-                           "where it is known");
+                         : " roughly: few flat areas, or noise that is not white (demosaiced, "
+                           "resampled, JPEG); give \"noise\" where it is known");
 }
 
 /* Whatever the levels say: stripes cannot be averaged along their length. A noise that is given stays. */

@@ -2,13 +2,18 @@
  * without noise; with more noise than that, the solver would fit the noise and end below a filtered backprojection. */
 #include "job/reconstruct/look/scan.h"
 
+#include <string.h>
+
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "tensor/noise_scan.h"
 
 enum {
     MOST_COLUMNS = TESS_PIECE / 3, /* of three views, in the piece on the host */
-    MOST_SAMPLES = 1 << 22         /* of a larger scan some parts are left out, evenly */
+    MOST_SAMPLES = 1 << 22,        /* of a larger scan some parts are left out, evenly */
+    MOST_WAVES = 1 << 18, /* samples of one row whose spectrum is looked at, in the middle of the scan */
+    WAVE_COLUMNS = 4096,  /* of these */
+    WAVE_ROWS = 8         /* of the detector */
 };
 
 bool tess_problem_noise_unknown(const tess_problem *p, const tess_recipe *recipe)
@@ -76,6 +81,42 @@ static tess_status add_all(const tess_problem *p, tess_workspace *w, tess_scan_n
     return TESS_OK;
 }
 
+/* Adds the spectra of some rows of the detector. The memory is `bytes` for one and then its values. */
+static tess_status add_waves(const tess_problem *p, tess_workspace *w, int64_t views, int64_t columns,
+                             char *memory, size_t bytes, tess_scan_noise *noise, tess_error *error)
+{
+    const int64_t rows = tess_min_i64(p->rows, WAVE_ROWS);
+    float *values = (float *)(memory + bytes), *const piece = w->host.piece;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t first = (2 * i + 1) * p->rows / (2 * rows) * p->columns + (p->columns - columns) / 2;
+        TESS_TRY(tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error));
+        for (int64_t k = 0; k < views; k++) {
+            TESS_TRY(take_values(p, w, (p->count - views) / 2 + k, first, columns, piece, error));
+            memcpy(values + k * columns, piece, (size_t)columns * sizeof *values);
+        }
+        tess_scan_noise_waves(noise, values, views, columns, memory);
+    }
+    return TESS_OK;
+}
+
+static tess_status look_at_waves(const tess_problem *p, tess_workspace *w, tess_scan_noise *noise,
+                                 tess_error *error)
+{
+    const int64_t columns = tess_min_i64(p->columns, WAVE_COLUMNS),
+                  views = tess_min_i64(p->count, MOST_WAVES / columns);
+    const size_t bytes = tess_scan_waves_bytes(views, columns);
+    if (bytes == 0)
+        return TESS_OK;
+    char *memory = tess_small_alloc(bytes + (size_t)(views * columns) * sizeof(float), 1);
+    tess_status status =
+        memory ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    status = tess_share_agree(p->share, status, error);
+    if (status == TESS_OK)
+        status = add_waves(p, w, views, columns, memory, bytes, noise, error);
+    tess_small_free(memory);
+    return status;
+}
+
 tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tess_error *error)
 {
     tess_extremes seen;
@@ -88,7 +129,9 @@ tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tes
     if (status == TESS_OK) {
         tess_scan_noise_begin(noise, seen.high);
         status = add_all(p, w, noise, error);
-        p->noise_estimate = tess_scan_noise_end(noise);
+        if (status == TESS_OK)
+            status = look_at_waves(p, w, noise, error);
+        p->noise_estimate = tess_scan_noise_end(noise, &p->noise_rough);
     }
     tess_small_free(noise);
     return status;
@@ -102,7 +145,12 @@ void tess_problem_use_scan_noise(const tess_problem *p, tess_recipe *recipe, con
         recipe->noise = p->noise_estimate;
         recipe->noise_from = TESS_NOISE_FROM_DATA;
     }
-    tess_note(common, TESS_NOTE_DETAIL, "%s: noise %.4g, estimated%s", p->measurement,
+    const bool used = recipe->noise_from == TESS_NOISE_FROM_DATA;
+    tess_note(common, used && p->noise_rough ? TESS_NOTE_WARNING : TESS_NOTE_DETAIL,
+              "%s: noise %.4g, estimated%s", p->measurement,
               p->noise_estimate * tess_problem_measured_unit(p),
-              recipe->noise_from == TESS_NOISE_FROM_DATA ? "" : "; the default is above it, and is used");
+              !used            ? "; the default is above it, and is used"
+              : p->noise_rough ? " roughly: so few views do not tell it from fine details; give \"noise\" "
+                                 "where it is known"
+                               : "");
 }

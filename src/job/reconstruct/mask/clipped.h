@@ -17,6 +17,8 @@ typedef struct tess_clipped {
     int64_t mostly;     /* those that are mostly surrounded */
     int64_t rim,
         steep; /* values beside areas of them; those that no kernel allows beside light that was not cut off */
+    int64_t falls;         /* places where values fall from an area */
+    double fall, bend;     /* sums over them: by how much, and by how much faster at their end */
     tess_jumps jumps;      /* of the blur that is looked at */
     unsigned char *at_end; /* of three rows: whether a value is at the end, or near it; owned */
     float *rows;           /* the same rows; owned */

@@ -146,6 +146,7 @@ typedef struct tess_problem {
     double noise;   /* of measured data; negative: not set */
     /* of a scan, in the units of the solver, also if the default is above it; negative: not estimated */
     double noise_estimate;
+    bool noise_rough; /* fine details may have been taken for it */
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
     double *gains;                     /* exposure of each blur, given or estimated; owned; NULL: all 1 */
