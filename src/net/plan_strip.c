@@ -7,7 +7,10 @@
 #include "net/plan_impl.h"
 #include "op/row.h"
 
-enum { LEAST_PARTS = 4 }; /* a strip of fewer edges is not divided: small ops cost more than the exchange */
+/* A strip of fewer edges is not divided: small ops cost more than the exchange. On a CPU every part transforms the weights again,
+ * which takes longer than rows take to arrive; only where these are a small part of the op, it pays to be independent of late
+ * neighbours. */
+enum { LEAST_PARTS = 4, LEAST_PARTS_HOST = 8 };
 
 /* A box of a layer's output: positions [from, to) along each axis. */
 typedef struct box {
@@ -105,7 +108,8 @@ static int64_t edge_along(const tess_net_plan *plan, int index, tess_op *op, int
                   out = *length_of(&op->out[0], axis), in = *length_of(&op->in[0], axis);
     const bool plain = op->kind == TESS_OP_CONV && op->outputs == 1 && op->stride[axis] == 1 && out == in &&
                        (slices || op->out[0].d == 1);
-    return plain && out >= LEAST_PARTS * edge ? edge : 0;
+    const int least = plan->bound->device->host_memory ? LEAST_PARTS_HOST : LEAST_PARTS;
+    return plain && out >= least * edge ? edge : 0;
 }
 
 /* The part of the output that needs nothing of the neighbours. False: it is too little to divide the op. */

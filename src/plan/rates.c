@@ -14,8 +14,10 @@ typedef tess_rate rate;
 
 void tess_rates_set_path(tess_rates *rates)
 {
-    char key[128];
-    snprintf(key, sizeof key, "%s-%s-%d", rates->kind, rates->facts.name, rates->facts.threads);
+    char key[128], busy[24] = "";
+    if (rates->busy > 1)
+        snprintf(busy, sizeof busy, "-of-%d", rates->busy);
+    snprintf(key, sizeof key, "%s-%s-%d%s", rates->kind, rates->facts.name, rates->facts.threads, busy);
     tess_cache_path(key, rates->path);
 }
 
@@ -108,6 +110,14 @@ tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *e
     tess_rates_set_path(rates);
     tess_rates_read_cache(rates);
     return TESS_OK;
+}
+
+void tess_rates_among(tess_rates *rates, int busy)
+{
+    rates->busy = busy;
+    rates->count = 0;
+    tess_rates_set_path(rates);
+    tess_rates_read_cache(rates);
 }
 
 void tess_rates_destroy(tess_rates *rates)

@@ -11,6 +11,9 @@ typedef struct tess_rates tess_rates; /* owned by the caller: tess_rates_destroy
 
 /* Reads the cache of this device, if there is one. */
 tess_status tess_rates_open(tess_device *device, tess_rates **out, tess_error *error) TESS_MUST_CHECK;
+/* From now on these are the rates of one of `busy` processes that compute on this host at the same time: they share caches and the
+ * memory's bandwidth, and each is slower than one alone. They have a cache file of their own. */
+void tess_rates_among(tess_rates *rates, int busy);
 void tess_rates_destroy(tess_rates *rates);
 const char *tess_rates_path(const tess_rates *rates);
 int64_t tess_rates_count(const tess_rates *rates);

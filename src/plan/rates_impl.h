@@ -16,6 +16,7 @@ typedef struct tess_rate {
 struct tess_rates {
     tess_device *device; /* NULL: not open */
     char kind[16];
+    int busy;   /* processes of this host that compute at the same time; 0 and 1: one */
     bool known; /* the facts are of a device that was seen, not a guess */
     tess_device_facts facts;
     /* Operations a second by element type, as a machine file gives them; 0: facts.flops. */
@@ -34,7 +35,7 @@ struct tess_rates {
     int64_t count, capacity;
 };
 
-/* The cache file of this kind, name and number of threads. */
+/* The cache file of this kind, name and number of threads, and of so many busy processes. */
 void tess_rates_set_path(tess_rates *rates);
 void tess_rates_read_cache(tess_rates *rates);
 /* Takes over classes of a JSON object; with `dated`, only those that are not too old. */

@@ -182,6 +182,29 @@ static void test_split(const tess_net *net, const void *weights, int64_t side, b
     free(out);
 }
 
+static int ops_of(const tess_net *net, int64_t rows, bool cut)
+{
+    strip s = {0};
+    tess_plan_shape shape = shape_of(8, false, rows);
+    shape.above = shape.below = cut;
+    open_strip(&s, net, shape);
+    const int count = tess_net_plan_op_count(s.plan);
+    close_strip(&s);
+    return count;
+}
+
+/* In a thin strip the edges of a convolution would be ops that cost more than to wait for the neighbours' rows. */
+static void test_divided(tess_net *net)
+{
+    strip one = {0};
+    open_strip(&one, net, shape_of(8, false, 8));
+    const int64_t step = tess_bound_alignment(one.bound);
+    close_strip(&one);
+    CHECK(ops_of(net, 7 * step, true) == ops_of(net, 7 * step, false));
+    CHECK(ops_of(net, 8 * step, true) > ops_of(net, 8 * step, false));
+    tess_net_destroy(net);
+}
+
 /* `units` steps of the alignment, divided in several ways. */
 static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
 {
@@ -216,7 +239,8 @@ static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
 
 int main(void)
 {
-    test_net(make_strip_net(), 40, false, 12);
-    test_net(make_volume_net(), SIDE, true, 6);
+    test_divided(make_strip_net());
+    test_net(make_strip_net(), 40, false, 20);
+    test_net(make_volume_net(), SIDE, true, 10);
     return check_end();
 }

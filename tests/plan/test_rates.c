@@ -113,6 +113,32 @@ static void test_best(void)
     tess_rates_destroy(rates);
 }
 
+/* Rates of busy processes are kept apart from those of one alone, which are faster and would replace them. */
+static void test_busy(void)
+{
+    tess_rates *rates = open_rates();
+    const char *name = "busy f32 1 1";
+    tess_rates_set(rates, name, 0, 1e-9);
+    CHECK(tess_rates_save(rates, NULL) == TESS_OK);
+    tess_rates_among(rates, 16);
+    CHECK(!tess_rates_has(rates, name));
+    tess_rates_set(rates, name, 0, 3e-9);
+    CHECK(tess_rates_save(rates, NULL) == TESS_OK);
+    tess_rates_destroy(rates);
+    rates = open_rates();
+    CHECK(fabs(tess_rates_cost(rates, name).per_pixel - 1e-9) < 1e-15);
+    tess_rates_among(rates, 16);
+    CHECK(fabs(tess_rates_cost(rates, name).per_pixel - 3e-9) < 1e-15);
+    tess_rates_among(rates, 4);
+    CHECK(!tess_rates_has(rates, name));
+    CHECK(remove(tess_rates_path(rates)) != 0);
+    tess_rates_among(rates, 16);
+    CHECK(remove(tess_rates_path(rates)) == 0);
+    tess_rates_among(rates, 1);
+    CHECK(remove(tess_rates_path(rates)) == 0);
+    tess_rates_destroy(rates);
+}
+
 static void test_damaged(void)
 {
     char dated[128];
@@ -296,6 +322,7 @@ int main(void)
     tess_error error = {{0}};
     CHECK_MSG(tess_registry_open("cpu", &options, &device, &error) == TESS_OK, "%s", error.text);
     test_kept();
+    test_busy();
     test_best();
     test_damaged();
     test_unwritable();

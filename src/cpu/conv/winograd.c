@@ -1,6 +1,9 @@
 /* Winograd convolution: a thread transforms, multiplies and inverts a group of output blocks in its own
  * scratch, so that only input and output use the arena. The weights are transformed at each run into a scratch
- * that all layers share: stored, they would take four times the size of the file. */
+ * that all layers share: stored, they would take four times the size of the file. Where only a few groups would read
+ * them, as in the deep layers of a thin strip, writing all of them to memory and reading them back takes longer than
+ * the products. There each thread transforms the weights of a few output channels at a time, into a part of that
+ * scratch that stays in its cache. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -9,7 +12,10 @@
 enum { NARROWEST = 16 }; /* with fewer channels the transforms cost more than they save */
 
 /* About this many tiles per group; output channels per inverse transform. */
-enum { GROUP = 60, CHUNK = 64 };
+enum { GROUP = 72, CHUNK = 64 };
+/* Weights larger than CACHED after their transform are transformed in parts of up to PART bytes, if a thread has FEW groups at most.
+ * Several threads would all transform the same weights, which pays if each has ENOUGH tiles. */
+enum { CACHED = 4 << 20, PART = 5 << 19, FEW = 4, ENOUGH = 48 };
 
 typedef struct winograd_job {
     const tess_op *op;
@@ -19,13 +25,34 @@ typedef struct winograd_job {
     size_t bias_at;                  /* offset in the packed weights */
     int64_t tiles_y, tiles_x, tiles; /* tiles: in the whole batch */
     int64_t group, most;             /* tiles per item; the most, which sets the size of the scratch */
+    int64_t chunk;                   /* output channels per inverse transform */
+    bool in_parts;                   /* each thread transforms the weights of a chunk when it needs them */
     char *u, *zeros, *scratch;
-    size_t u_bytes, zero_bytes, v_bytes, thread_bytes;
+    size_t u_bytes, part_bytes, zero_bytes, v_bytes, thread_bytes;
 } winograd_job;
 
 static int64_t chunk_of(const tess_op *op)
 {
     return tess_min_i64(op->out[0].c, CHUNK);
+}
+
+/* Sets the way of the weights, and the tiles of a group. Small images use smaller groups, so that every thread has work. Neither
+ * changes a value. */
+static void set_way(winograd_job *job, int64_t threads)
+{
+    const int64_t rows = job->kernels->rows,
+                  rounds = tess_max_i64(tess_ceil_div(job->tiles, threads * job->most), 1),
+                  even = tess_round_up(tess_ceil_div(job->tiles, threads * rounds), rows);
+    const size_t channel_bytes = (size_t)(job->points * job->cin * job->kernels->element);
+    int64_t chunk = job->chunk;
+    while (chunk % (2 * job->kernels->block) == 0 && (size_t)chunk * channel_bytes > PART)
+        chunk /= 2;
+    job->part_bytes = (size_t)chunk * channel_bytes;
+    job->in_parts = job->u_bytes > CACHED && rounds <= FEW && (threads == 1 || even >= ENOUGH) &&
+                    (size_t)threads * job->part_bytes <= job->u_bytes;
+    const int64_t fair = threads == 1 ? job->most : tess_ceil_div(job->tiles, 4 * threads);
+    job->group = job->in_parts ? even : tess_min_i64(job->most, tess_round_up(fair, rows));
+    job->chunk = job->in_parts ? chunk : job->chunk;
 }
 
 /* Sets everything but the pointers. */
@@ -41,14 +68,13 @@ static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.tiles_y = tess_ceil_div(op->out[0].h, job.kernels->side);
     job.tiles_x = tess_ceil_div(op->out[0].w, job.kernels->side);
     job.tiles = op->out[0].n * job.tiles_y * job.tiles_x;
-    /* Small images use smaller groups, so that every thread has work. Grouping never changes a value. */
-    int64_t fair = tess_ceil_div(job.tiles, 4 * tess_pool_threads(cpu->pool));
     job.most = GROUP / job.kernels->rows * job.kernels->rows;
-    job.group = tess_min_i64(job.most, tess_round_up(fair, job.kernels->rows));
+    job.chunk = chunk_of(op);
     job.u_bytes = tess_align_size((size_t)(job.points * op->in[0].c * op->out[0].c) * element, 64);
     job.zero_bytes = tess_align_size((size_t)op->in[0].c * element, 64);
     job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in[0].c) * element, 64);
     job.thread_bytes = job.v_bytes + (size_t)(job.points * job.most * chunk_of(op)) * sizeof(float);
+    set_way(&job, tess_pool_threads(cpu->pool));
     return job;
 }
 
@@ -151,7 +177,7 @@ static void transform_output(const winograd_job *job, int64_t index, const float
         }
     if (op->bias)
         to.bias = (const float *)((const char *)job->buffers->weights + job->bias_at) + channel;
-    job->kernels->output(m, step, tess_min_i64(chunk_of(op), op->out[0].c - channel), &to);
+    job->kernels->output(m, step, tess_min_i64(job->chunk, op->out[0].c - channel), &to);
 }
 
 static void weights_item(void *arg, int64_t item, int thread)
@@ -162,12 +188,26 @@ static void weights_item(void *arg, int64_t item, int thread)
                           (item + 1) * job->cin);
 }
 
+/* The transformed weights of some blocks of channels, and how far it is from point to point. */
+static const char *weights_of(const winograd_job *job, int64_t channel, int64_t blocks, int thread,
+                              size_t *step)
+{
+    const size_t element = (size_t)job->kernels->element;
+    *step = (size_t)((job->in_parts ? blocks : job->blocks) * job->kernels->block * job->cin) * element;
+    if (!job->in_parts)
+        return job->u + (size_t)(channel * job->cin) * element;
+    char *part = job->u + (size_t)thread * job->part_bytes;
+    job->kernels->weights((const char *)job->buffers->weights + (size_t)(channel * job->cin * 9) * element,
+                          part, blocks, job->cin, 0, blocks * job->cin);
+    return part;
+}
+
 static void group_item(void *arg, int64_t item, int thread)
 {
     const winograd_job *job = arg;
     const int64_t cin = job->cin, first = item * job->group,
                   count = tess_min_i64(job->group, job->tiles - first);
-    const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = chunk_of(job->op),
+    const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = job->chunk,
                   block = job->kernels->block;
     const size_t element = (size_t)job->kernels->element;
     char *v = job->scratch + (size_t)thread * job->thread_bytes;
@@ -177,9 +217,10 @@ static void group_item(void *arg, int64_t item, int thread)
     /* Rows beyond `count` multiply old values of an earlier group; their results are never read. */
     for (int64_t channel = 0; channel < job->op->out[0].c; channel += chunk) {
         const int64_t blocks = tess_min_i64(chunk, job->op->out[0].c - channel) / block;
+        size_t step;
+        const char *u = weights_of(job, channel, blocks, thread, &step);
         for (int64_t point = 0; point < job->points; point++)
-            job->kernels->multiply(v + (size_t)(point * rows * cin) * element,
-                                   job->u + (size_t)((point * job->blocks * block + channel) * cin) * element,
+            job->kernels->multiply(v + (size_t)(point * rows * cin) * element, u + (size_t)point * step,
                                    m + point * rows * blocks * block, rows, cin, blocks);
         for (int64_t t = 0; t < count; t++)
             transform_output(job, first + t, m + t * blocks * block, rows * blocks * block, channel);
@@ -197,7 +238,8 @@ static void winograd_run(tess_device *device, const tess_op *op, void *state, co
     job.zeros = job.u + job.u_bytes;
     job.scratch = job.zeros + job.zero_bytes;
     memset(job.zeros, 0, job.zero_bytes);
-    tess_pool_run(cpu->pool, job.blocks, weights_item, &job);
+    if (!job.in_parts)
+        tess_pool_run(cpu->pool, job.blocks, weights_item, &job);
     tess_pool_run(cpu->pool, tess_ceil_div(job.tiles, job.group), group_item, &job);
 }
 

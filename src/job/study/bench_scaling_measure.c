@@ -233,8 +233,10 @@ tess_status tess_scaling_measure(const tess_bench_settings *s, tess_context *con
     if (status == TESS_OK && m->engine.separate_memory) /* the same on all ranks */
         status = tess_fail(error, TESS_UNSUPPORTED,
                            "ranks are measured on the CPU only; set `device` cpu, or `simulate`");
-    if (status == TESS_OK)
+    if (status == TESS_OK) {
+        tess_rates_among(m->engine.rates, dist->places ? dist->places[dist->rank].locals : 1);
         status = tess_link_measure(dist, &m->links, error);
+    }
     if (status == TESS_OK)
         status = tess_scaling_each(s, one, m, error);
     tess_engine_close(&m->engine);
