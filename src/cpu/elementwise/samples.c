@@ -1,12 +1,15 @@
-/* Import and export of a file's samples, one row per item, with the functions that readers and writers use.
- * The reference and every instruction set share this code. */
+/* Import and export of a file's samples with the functions that readers and writers use. An item is a part of a row: the
+ * pixels of a cube are one row. The reference and every instruction set share this code. */
 #include "tensor/samples.h"
 #include "base/checked.h"
 #include "cpu/core/cpu.h"
 
+enum { PART_VALUES = 1 << 15 };
+
 typedef struct samples_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
+    int64_t part, parts; /* pixels of a part, parts of a row */
 } samples_job;
 
 static void samples_needs(tess_device *device, const tess_op *op, tess_op_needs *needs)
@@ -21,7 +24,7 @@ static int64_t row_of(const tess_tensor *t, int64_t n, int64_t y)
     return n * t->stride_n + y * t->stride_h;
 }
 
-static void import_row(const samples_job *job, int64_t n, int64_t y)
+static void import_part(const samples_job *job, int64_t n, int64_t y, int64_t first, int64_t end)
 {
     const tess_op *op = job->op;
     const tess_op_samples *s = &op->samples;
@@ -29,8 +32,8 @@ static void import_row(const samples_job *job, int64_t n, int64_t y)
                   channels = op->out[0].c - s->level_channel;
     const char *in =
         (const char *)job->buffers->in[0] + row_of(&op->in[0], n, tess_min_i64(y, op->in[0].h - 1)) * size;
-    float *out = (float *)job->buffers->out[0] + row_of(&op->out[0], n, y);
-    for (int64_t x = 0; x < op->out[0].w; x++, out += op->out[0].stride_w) {
+    float *out = (float *)job->buffers->out[0] + row_of(&op->out[0], n, y) + first * op->out[0].stride_w;
+    for (int64_t x = first; x < end; x++, out += op->out[0].stride_w) {
         const int64_t from = tess_min_i64(x, op->in[0].w - 1) * op->in[0].stride_w;
         tess_samples_to_float(op->in[0].dtype, s->full_scale, in + (from + s->first) * size, channels, out);
         if (s->level_from)
@@ -41,15 +44,16 @@ static void import_row(const samples_job *job, int64_t n, int64_t y)
     }
 }
 
-static void export_row(const samples_job *job, int64_t n, int64_t y)
+static void export_part(const samples_job *job, int64_t n, int64_t y, int64_t first, int64_t end)
 {
     const tess_op *op = job->op;
     const int64_t size = (int64_t)tess_dtype_size(op->out[0].dtype);
     const float *in = (const float *)job->buffers->in[0] +
                       row_of(&op->in[0], n, y + op->pad_before[TESS_HEIGHT]) +
-                      op->pad_before[TESS_WIDTH] * op->in[0].stride_w;
-    char *out = (char *)job->buffers->out[0] + (row_of(&op->out[0], n, y) + op->samples.first) * size;
-    for (int64_t x = 0; x < op->out[0].w; x++, in += op->in[0].stride_w, out += op->out[0].stride_w * size)
+                      (first + op->pad_before[TESS_WIDTH]) * op->in[0].stride_w;
+    char *out = (char *)job->buffers->out[0] +
+                (row_of(&op->out[0], n, y) + first * op->out[0].stride_w + op->samples.first) * size;
+    for (int64_t x = first; x < end; x++, in += op->in[0].stride_w, out += op->out[0].stride_w * size)
         tess_samples_from_float(op->out[0].dtype, op->samples.full_scale, in, op->in[0].c, out);
 }
 
@@ -57,11 +61,13 @@ static void samples_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const samples_job *job = arg;
-    const int64_t n = item / job->op->out[0].h, y = item % job->op->out[0].h;
+    const tess_tensor *out = &job->op->out[0];
+    const int64_t row = item / job->parts, n = row / out->h, y = row % out->h,
+                  first = item % job->parts * job->part, end = tess_min_i64(first + job->part, out->w);
     if (job->op->kind == TESS_OP_IMPORT)
-        import_row(job, n, y);
+        import_part(job, n, y, first, end);
     else
-        export_row(job, n, y);
+        export_part(job, n, y, first, end);
 }
 
 static void samples_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
@@ -69,8 +75,10 @@ static void samples_run(tess_device *device, const tess_op *op, void *state, con
 {
     (void)state, (void)stream;
     const tess_cpu *cpu = tess_cpu_of(device);
-    samples_job job = {op, buffers};
-    tess_pool_run(cpu->pool, op->out[0].n * op->out[0].h, samples_item, &job);
+    const tess_tensor *out = &op->out[0];
+    samples_job job = {op, buffers, tess_max_i64(PART_VALUES / tess_max_i64(out->c, 1), 1), 1};
+    job.parts = (out->w + job.part - 1) / job.part;
+    tess_pool_run(cpu->pool, out->n * out->h * job.parts, samples_item, &job);
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *error)
