@@ -248,15 +248,21 @@ void tess_choice_record(const tess_engine *engine, tess_json **plan)
     tess_json_set_string(plan, "device_reason", reason);
 }
 
-void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_plan_shape shape,
-                             uint64_t bytes)
+double tess_choice_measure_seconds(double wall)
 {
-    static const double SECONDS = 1; /* what is left over is measured after the next run */
+    static const double LEAST = 0.3, MOST = 3, SHARE = 0.25; /* the rest is measured after the next runs */
+    return fmin(fmax(SHARE * wall, LEAST), MOST);
+}
+
+void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_plan_shape shape,
+                             uint64_t bytes, double wall)
+{
+    const tess_rates_budget budget = {tess_choice_measure_seconds(wall), (size_t)bytes, false};
     tess_net_plan *plan = NULL;
     engine->stop.progress = NULL; /* the job was reported as done */
     if (tess_net_plan_create(bound, shape, &plan, NULL) != TESS_OK)
         return;
-    (void)!tess_rates_measure(engine->rates, plan, (tess_rates_budget){SECONDS, (size_t)bytes, false}, NULL);
+    (void)!tess_rates_measure(engine->rates, plan, budget, NULL);
     tess_net_plan_destroy(plan);
 }
 

@@ -29,10 +29,12 @@ const char *tess_choice_card_precision(const char *precision, const char *usual)
 
 /* Adds "devices" and "device_reason" to the plan of a record. Nothing if nothing was predicted. */
 void tess_choice_record(const tess_engine *engine, tess_json **plan);
-/* Measures classes of a network that have no rate yet, after a job, within its planned bytes and a few seconds. Errors are
+/* Seconds to measure rates after a job of `wall` seconds: a part of it, so that short jobs stay short. */
+double tess_choice_measure_seconds(double wall);
+/* Measures classes of a network that have no rate yet, after a job of `wall` seconds, within its planned bytes. Errors are
  * ignored: without rates only the seconds of the next plan are less exact. */
 void tess_choice_measure_net(tess_engine *engine, const tess_bound *bound, tess_plan_shape shape,
-                             uint64_t bytes);
+                             uint64_t bytes, double wall);
 /* A run that is done. */
 typedef struct tess_choice_run {
     const char *verb;

@@ -25,7 +25,7 @@ static void calibrate(tess_fill_job *job)
                                  job->calibrated};
     tess_choice_learn(&job->engine, &run);
     if (!job->calibrated)
-        tess_choice_measure_net(&job->engine, job->step, shape, job->planned_total);
+        tess_choice_measure_net(&job->engine, job->step, shape, job->planned_total, run.wall);
 }
 
 /* Collective: of all ranks. */

@@ -5,7 +5,6 @@
 #include "job/denoise/denoise.h"
 
 enum { TUNED = 5 }; /* sizes, each half of the one before */
-static const double CALIBRATION_SECONDS = 3;
 
 typedef tess_status (*rates_fn)(tess_rates *, const tess_net_plan *, tess_rates_budget, tess_error *);
 
@@ -46,9 +45,9 @@ void tess_denoise_calibrate(tess_denoise_job *job)
     const int64_t grid = tess_net_grid(file->model->model.net, TESS_HEIGHT);
     const tess_plan_shape largest = {choice->batch, tess_axis_largest_window(&choice->rows),
                                      tess_axis_largest_window(&choice->cols)};
-    const double start = tess_clock();
+    const double start = tess_clock(), seconds = tess_choice_measure_seconds(job->wall);
     /* Stays within the job's planned bytes: its blocks are free again, the weights are not. */
-    tess_rates_budget budget = {CALIBRATION_SECONDS, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
+    tess_rates_budget budget = {seconds, job->planned_total - job->planned.by[TESS_MEM_WEIGHTS],
                                 faster_than_planned(job)};
     tess_status status = TESS_OK;
     /* Also measures smaller sizes, for smaller images and tiles of later jobs. */
@@ -56,7 +55,7 @@ void tess_denoise_calibrate(tess_denoise_job *job)
         const tess_plan_shape shape = {largest.n, tess_round_up(largest.h >> i / 2, grid),
                                        tess_round_up(largest.w >> (i + 1) / 2, grid)};
         status = with_plan(job, file, shape, tess_rates_tune, budget);
-        budget.seconds = CALIBRATION_SECONDS - (tess_clock() - start);
+        budget.seconds = seconds - (tess_clock() - start);
     }
     if (status == TESS_OK)
         status = with_plan(job, file, (tess_plan_shape){1, grid, grid}, tess_rates_measure, budget);

@@ -84,5 +84,5 @@ void tess_reconstruct_learn(const tess_prior *prior, const tess_budget *budget, 
                                    .w = tess_net_grid(net, TESS_WIDTH)};
     tess_choice_learn(prior->engine, &run);
     if (!prior->choice.calibrated)
-        tess_choice_measure_net(prior->engine, prior->model->bound, shape, budget->planned.total);
+        tess_choice_measure_net(prior->engine, prior->model->bound, shape, budget->planned.total, wall);
 }
