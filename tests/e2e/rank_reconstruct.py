@@ -113,7 +113,7 @@ def ball_views(vectors, rows, columns, radius):
 
 def measured(bench, launcher, program):
     """A sinogram and parallel views with a truth: ranks read the same files, and each keeps its part."""
-    models(bench)
+    _, small = models(bench)
     done = bench.run("reconstruct", bench.path("x.npy"), "--problem", "tomo2d", "--size", "90", "--angles", "12", "--iterations", "1", "--save-measurement", bench.path("m.npy"), "--quiet")
     bench.check(done.status == 0, f"a sinogram: {done}")
     sinogram = {"operator": "radon", "angles": [15.0 * i for i in range(12)], "measurement": "m.npy", "range": [0, 1], "noise": 0.01, "circle": True}
@@ -135,6 +135,12 @@ def measured(bench, launcher, program):
         one = Job(bench, launcher, program, file, "--iterations", "2", close=close)
         for ranks in counts:
             one.check(ranks)
+    # So many views that the estimate of their noise takes more than the network: all ranks plan it.
+    many = 8 * np.sqrt(np.maximum(1 - np.linspace(-2, 2, 64) ** 2, 0)) + np.random.default_rng(1).normal(0, 0.1, (2000, 64))
+    np.save(bench.path("many.npy"), many.astype(np.float32))
+    file = bench.path("many.json")
+    file.write_text(json.dumps({"operator": "radon", "angles": {"from": 0, "to": 180, "count": 2000}, "measurement": "many.npy", "range": [0, 1]}))
+    Job(bench, launcher, program, file, "--iterations", "1", *small).check(2)
     status, _, err = launcher.run(16, program, "reconstruct", bench.path("x.npy"), "--problem", bench.path("cube.json"), "--quiet")
     bench.check(status == 1 and len(said(err)) == 1 and "too many for 14 views" in err, f"more ranks than views: {status} {err[:300]}")
 

@@ -3,7 +3,7 @@ volume or the detector does not hold."""
 import json
 import sys
 
-from support import Bench, np
+from support import Bench, dncnn, np, write_safetensors
 
 bench = Bench(sys.argv[1])
 SIZE, VIEWS = 96, 90
@@ -70,6 +70,27 @@ plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", b
 bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise" not in plan["reconstruct"], "a plan says that it will be estimated")
 own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
 bench.check(own and own["noise_from"] == "given" and abs(own["noise"] - 0.1) < 1e-9 and "noise_estimate" not in own, "a given noise is used")
+
+# --- memory for that ------------------------------------------------------------------------------------------------
+
+# The network and the image are so small that the estimate takes most.
+tiny = write_safetensors(bench.path("tiny.safetensors"), dncnn(1, 3, 8))
+many = random.normal(0, 0.1, (1000, 64)).astype(np.float32) + 8 * np.sqrt(np.maximum(1 - np.linspace(-2, 2, 64) ** 2, 0)).astype(np.float32)
+turning = {"operator": "radon", "angles": {"from": 0, "to": 180, "count": len(many)}, "measurement": save("many.npy", many), "range": [0, 1]}
+words = [bench.path("out.npy"), "--problem", bench.path("problem.json"), "--model", tiny, "--iterations", 1]
+totals = []
+for entries in ({"noise": 0.1}, {}):
+    bench.path("problem.json").write_text(json.dumps({**turning, **entries}))
+    plan, done = bench.record("plan", "reconstruct", *words), bench.record("reconstruct", *words)
+    if plan and done:
+        planned, counted = done["plan"]["peak_bytes"], done["measured"]["peak_bytes"]
+        bench.check(plan["plan"]["peak_bytes"] == planned == counted, f"{entries}: planned {planned} = counted {counted}")
+        totals.append(counted["total"])
+spectrum = 16 * (1024 * 33 + 64) + many.nbytes  # complex numbers of all frequencies and of one view, and the views
+if len(totals) == 2:
+    bench.check(totals[1] >= totals[0] + spectrum // 2, f"the spectrum of {spectrum} bytes is among them: {totals}")
+result = bench.run("reconstruct", *words, "--memory", totals[-1] - 4096 if totals else 0)
+bench.check_refused(result, 1, "--memory", "too little")
 
 # --- thin wires that leave no place without an edge -------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 /* Reconstruction from arrays in memory: results equal those of the job on files bit for bit, also when the plan is
- * reused; invalid settings are refused. */
+ * reused, and planned bytes are counted; invalid settings are refused. */
 #define _GNU_SOURCE
 #include "library_images.h"
 
+#include "job/library/library.h"
 #include "physics/rays.h"
+#include "support.h"
 
 enum { N = 32, COLUMNS = 40, VIEWS = 24, DEPTH = 16, MOST = 4 * N * N * 3 };
 static const double PI = 3.14159265358979323846;
@@ -46,6 +48,19 @@ static void reconstruct_files(const char *json, const char *model, int64_t itera
     tess_context_destroy(context);
 }
 
+/* The most that was held in the run, the network included, which is loaded all the time. */
+static void check_bytes(const handles *h, const tess_reconstructor *plan)
+{
+    const tess_engine *engine = &h->model->opened->engine;
+    tess_mem_usage peak;
+    tess_bytes planned;
+    tess_bytes_init(&planned);
+    tess_reconstructor_bytes(plan, &planned);
+    tess_memory_peak(engine->memory, tess_engine_scope(engine), &peak);
+    CHECK_MSG(planned.total == peak.total, "planned %llu, counted %llu", (unsigned long long)planned.total,
+              (unsigned long long)peak.total);
+}
+
 /* Twice with one plan: nothing of the first run is left in it. */
 static void reconstruct_arrays(const char *model, const tess_reconstructor_settings *s,
                                const tess_image *measurements, float *out)
@@ -54,24 +69,26 @@ static void reconstruct_arrays(const char *model, const tess_reconstructor_setti
     tess_reconstructor *plan = NULL;
     tess_status status = tess_reconstructor_plan(h.model, s, &plan);
     CHECK_MSG(status == TESS_OK, "%s", tess_context_error(h.context));
+    tess_memory_reset_peak(h.model->opened->engine.memory);
     tess_image image;
     tess_image_init(&image, out, TESS_ELEMENT_F32, s->height, s->width, s->channels);
     image.depth = s->depth;
-    const size_t bytes = (size_t)(s->depth * s->height * s->width * s->channels) * sizeof *out;
-    float *first = malloc(bytes);
+    const size_t size = (size_t)(s->depth * s->height * s->width * s->channels) * sizeof *out;
+    float *first = malloc(size);
     for (int i = 0; i < 2 && status == TESS_OK; i++) {
         status = tess_reconstructor_run(plan, measurements, &image);
         CHECK_MSG(status == TESS_OK, "%s", tess_context_error(h.context));
         if (i == 0)
-            memcpy(first, out, bytes);
+            memcpy(first, out, size);
     }
-    CHECK(memcmp(first, out, bytes) == 0);
+    CHECK(memcmp(first, out, size) == 0);
     free(first);
     tess_bytes taken;
     tess_bytes_init(&taken);
     tess_reconstructor_bytes(plan, &taken);
     CHECK(status != TESS_OK || (taken.total >= taken.weights && taken.weights > 0 && taken.workspace > 0));
     CHECK(status != TESS_OK || tess_reconstructor_seconds(plan) > 0);
+    check_bytes(&h, plan);
     tess_reconstructor_release(plan);
     close_handles(&h);
 }
@@ -146,6 +163,46 @@ static void inverts_radon(void)
     reconstruct_arrays("drunet-gray-small", &s, &image, mine);
     CHECK(memcmp(mine, theirs, sizeof mine) == 0);
     CHECK(fabsf(mine[16 * N + 20] - 1) < 0.3f); /* in the disc */
+}
+
+/* So many views of a small image that the estimate of their noise takes more than the network. The loop counts
+ * anew; a negative object is refused before it, and after the estimate. */
+static void plans_noise(void)
+{
+    enum { SIDE = 8, WIDE = 64, MANY = 4000 };
+    static float sinogram[MANY * WIDE], out[SIDE * SIDE];
+    static double angles[MANY];
+    for (int v = 0; v < MANY; v++) {
+        angles[v] = 180.0 * v / MANY;
+        for (int x = -3; x <= 3; x++)
+            sinogram[v * WIDE + WIDE / 2 + x] = -(float)sqrt(16 - x * x);
+    }
+    tess_reconstructor_settings s;
+    tess_reconstructor_settings_init(&s);
+    s.kind = TESS_OPERATOR_RADON;
+    s.height = s.width = SIDE;
+    s.count = MANY;
+    s.angles = angles;
+    s.columns = WIDE;
+    s.centre = WIDE / 2;
+    tensor_list list = {0};
+    add_conv(&list, "in_conv", 8, 1, 3, true);
+    add_conv(&list, "conv_list.0", 8, 8, 3, true);
+    add_conv(&list, "out_conv", 1, 8, 3, true);
+    save_tensors(&list, name_of("small.safetensors"));
+    handles h = open_handles(name_of("small.safetensors"), 2);
+    tess_reconstructor *plan = NULL;
+    const tess_status status = tess_reconstructor_plan(h.model, &s, &plan);
+    CHECK_MSG(status == TESS_OK, "%s", tess_context_error(h.context));
+    tess_image measured, image;
+    tess_image_init(&measured, sinogram, TESS_ELEMENT_F32, MANY, WIDE, 1);
+    tess_image_init(&image, out, TESS_ELEMENT_F32, SIDE, SIDE, 1);
+    tess_memory_reset_peak(h.model->opened->engine.memory);
+    CHECK(tess_reconstructor_run(plan, &measured, &image) == TESS_BAD_INPUT &&
+          strstr(tess_context_error(h.context), "negative"));
+    check_bytes(&h, plan);
+    tess_reconstructor_release(plan);
+    close_handles(&h);
 }
 
 static void inverts_cone(void)
@@ -254,10 +311,11 @@ int main(void)
     deblurs(false, 1);
     deblurs(false, 900);
     inverts_radon();
+    plans_noise();
     inverts_cone();
     refuses_nonsense();
-    static const char *const files[] = {"k0.npy",      "k1.npy",       "y.npy",
-                                        "vectors.npy", "problem.json", "out.npy"};
+    static const char *const files[] = {"k0.npy",  "k1.npy",           "y.npy", "vectors.npy", "problem.json",
+                                        "out.npy", "small.safetensors"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlink(name_of(files[i]));
     rmdir(folder);

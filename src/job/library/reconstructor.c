@@ -102,6 +102,7 @@ static tess_status make_plan(tess_reconstructor *r, const tess_reconstructor_set
     const tess_planning planning = {.settings = &r->settings,
                                     .problem = &r->problem,
                                     .recipe = &r->recipe,
+                                    .weight_bytes = r->model->loaded.weights.bytes,
                                     .prior = &r->prior,
                                     .workspace = &r->workspace,
                                     .budget = &r->budget};

@@ -241,7 +241,7 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
         return tess_problem_look_at_blurs(p, recipe, w, common, error);
     const bool unknown = tess_problem_noise_unknown(p, recipe);
     if (unknown)
-        TESS_TRY(tess_problem_find_scan_noise(p, w, error));
+        TESS_TRY(tess_problem_find_scan_noise(p, recipe, w, error));
     if (p->range_from == TESS_RANGE_FROM_DATA)
         TESS_TRY(find_scan_range(p, recipe, w, error));
     if (unknown)

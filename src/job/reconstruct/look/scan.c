@@ -13,7 +13,8 @@ enum {
     MOST_SAMPLES = 1 << 22,        /* of a larger scan some parts are left out, evenly */
     MOST_WAVES = 1 << 18, /* samples of one row whose spectrum is looked at, in the middle of the scan */
     WAVE_COLUMNS = 4096,  /* of these */
-    WAVE_ROWS = 8         /* of the detector */
+    WAVE_ROWS = 8,        /* of the detector */
+    ALIGN = 64
 };
 
 bool tess_problem_noise_unknown(const tess_problem *p, const tess_recipe *recipe)
@@ -81,59 +82,70 @@ static tess_status add_all(const tess_problem *p, tess_workspace *w, tess_scan_n
     return TESS_OK;
 }
 
-/* Adds the spectra of some rows of the detector. The memory is `bytes` for one and then its values. */
-static tess_status add_waves(const tess_problem *p, tess_workspace *w, int64_t views, int64_t columns,
-                             char *memory, size_t bytes, tess_scan_noise *noise, tess_error *error)
+/* What of each row of the detector has its spectrum looked at, and the bytes for one spectrum; 0: it is too small. */
+typedef struct extract {
+    int64_t views, columns;
+    size_t bytes;
+} extract;
+
+static extract extract_of(const tess_problem *p)
 {
-    const int64_t rows = tess_min_i64(p->rows, WAVE_ROWS);
-    float *values = (float *)(memory + bytes), *const piece = w->host.piece;
+    const int64_t columns = tess_min_i64(p->columns, WAVE_COLUMNS),
+                  views = tess_min_i64(p->count, MOST_WAVES / columns);
+    return (extract){views, columns, tess_scan_waves_bytes(views, columns)};
+}
+
+/* The estimate lies before the spectrum, and the values of one row behind it. */
+static size_t before_spectrum(void)
+{
+    return tess_align_size(sizeof(tess_scan_noise), ALIGN);
+}
+
+size_t tess_problem_scan_noise_bytes(const tess_problem *p, const tess_recipe *recipe)
+{
+    if (p->physics == TESS_PHYSICS_BLUR || !tess_problem_noise_unknown(p, recipe))
+        return 0;
+    const extract e = extract_of(p);
+    return before_spectrum() + e.bytes + (e.bytes ? (size_t)(e.views * e.columns) * sizeof(float) : 0);
+}
+
+static tess_status look_at_waves(const tess_problem *p, tess_workspace *w, char *spectrum,
+                                 tess_scan_noise *noise, tess_error *error)
+{
+    const extract e = extract_of(p);
+    const int64_t rows = e.bytes ? tess_min_i64(p->rows, WAVE_ROWS) : 0;
+    float *values = (float *)(spectrum + e.bytes), *const piece = w->host.piece;
     for (int64_t i = 0; i < rows; i++) {
-        const int64_t first = (2 * i + 1) * p->rows / (2 * rows) * p->columns + (p->columns - columns) / 2;
+        const int64_t first = (2 * i + 1) * p->rows / (2 * rows) * p->columns + (p->columns - e.columns) / 2;
         TESS_TRY(tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error));
-        for (int64_t k = 0; k < views; k++) {
-            TESS_TRY(take_values(p, w, (p->count - views) / 2 + k, first, columns, piece, error));
-            memcpy(values + k * columns, piece, (size_t)columns * sizeof *values);
+        for (int64_t k = 0; k < e.views; k++) {
+            TESS_TRY(take_values(p, w, (p->count - e.views) / 2 + k, first, e.columns, piece, error));
+            memcpy(values + k * e.columns, piece, (size_t)e.columns * sizeof *values);
         }
-        tess_scan_noise_waves(noise, values, views, columns, memory);
+        tess_scan_noise_waves(noise, values, e.views, e.columns, spectrum);
     }
     return TESS_OK;
 }
 
-static tess_status look_at_waves(const tess_problem *p, tess_workspace *w, tess_scan_noise *noise,
-                                 tess_error *error)
-{
-    const int64_t columns = tess_min_i64(p->columns, WAVE_COLUMNS),
-                  views = tess_min_i64(p->count, MOST_WAVES / columns);
-    const size_t bytes = tess_scan_waves_bytes(views, columns);
-    if (bytes == 0)
-        return TESS_OK;
-    char *memory = tess_small_alloc(bytes + (size_t)(views * columns) * sizeof(float), 1);
-    tess_status status =
-        memory ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
-    status = tess_share_agree(p->share, status, error);
-    if (status == TESS_OK)
-        status = add_waves(p, w, views, columns, memory, bytes, noise, error);
-    tess_small_free(memory);
-    return status;
-}
-
-tess_status tess_problem_find_scan_noise(tess_problem *p, tess_workspace *w, tess_error *error)
+tess_status tess_problem_find_scan_noise(tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
+                                         tess_error *error)
 {
     tess_extremes seen;
+    tess_block block = {0};
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));
-    tess_scan_noise *noise = tess_small_alloc(1, sizeof *noise);
-    tess_status status =
-        noise ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    tess_status status = tess_block_alloc(w->engine->memory, &block, TESS_MEM_HOST,
+                                          tess_problem_scan_noise_bytes(p, recipe), error);
     status = tess_share_agree(p->share, status, error);
     if (status == TESS_OK) {
+        tess_scan_noise *noise = block.data;
         tess_scan_noise_begin(noise, seen.high);
         status = add_all(p, w, noise, error);
         if (status == TESS_OK)
-            status = look_at_waves(p, w, noise, error);
+            status = look_at_waves(p, w, (char *)block.data + before_spectrum(), noise, error);
         p->noise_estimate = tess_scan_noise_end(noise, &p->noise_rough);
     }
-    tess_small_free(noise);
+    tess_block_free(&block);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/reconstruct/look/scan.h"
 #include "job/reconstruct/plan/rates.h"
 #include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/run/begin.h"
@@ -72,6 +73,13 @@ static void add_phase(tess_budget *budget, const tess_mem_bytes *phase)
 {
     const tess_mem_usage usage = {*phase, tess_mem_total(phase)};
     tess_mem_usage_raise(&budget->planned, &usage);
+}
+
+/* The same, of a phase that does not use the network. */
+static void add_phase_beside(const tess_planning *job, tess_mem_bytes phase)
+{
+    phase.by[TESS_MEM_WEIGHTS] += job->weight_bytes;
+    add_phase(job->budget, &phase);
 }
 
 /* Host memory counts with the device's unless the device has separate memory. */
@@ -158,6 +166,20 @@ static tess_status check_host(const tess_planning *job, tess_error *error)
         (double)needed / (1 << 20), (double)left / (1 << 20));
 }
 
+/* Host memory besides the workspace while the measurements are made: to read them, then to estimate their noise, then to
+ * write them. */
+static size_t making_bytes(const tess_planning *job)
+{
+    const tess_problem *p = job->problem;
+    const size_t noise = tess_block_granted(tess_problem_scan_noise_bytes(p, job->recipe)),
+                 written = job->held.measurement;
+    size_t most = p->held;
+    if (p->resized)
+        most += tess_block_granted(tess_problem_resize_bytes(p));
+    most = noise > most ? noise : most;
+    return written > most ? written : most;
+}
+
 /* Adds all phases of the operator, which may be a sketch. */
 static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *error)
 {
@@ -165,7 +187,6 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
     tess_device *device = w->device;
     tess_layout *layout = &w->layout;
     tess_budget *budget = job->budget;
-    const tess_problem *p = job->problem;
     const tess_operator *op = w->op;
     TESS_TRY(tess_data_term_bytes(op, &layout->term_bytes, &layout->residual_bytes, error));
     layout->vectors = vectors_of(job);
@@ -177,19 +198,16 @@ static tess_status add_up(const tess_planning *job, uint64_t limit, tess_error *
                (size_t)layout->vectors * tess_vector_bytes(&op->image) + layout->residual_bytes);
     add_host(job, &common, tess_block_granted(tess_layout_host_bytes(layout)));
     tess_mem_bytes making = common, solving = common;
-    size_t reading = p->held;
-    if (p->resized)
-        reading += tess_block_granted(tess_problem_resize_bytes(p));
     add_images(job, &making, tess_layout_measurement_bytes(op));
     if (!tess_data_term_absorbed(op))
         solving = making;
     tess_mem_bytes writing = solving;
-    add_host(job, &making, reading > job->held.measurement ? reading : job->held.measurement);
+    add_host(job, &making, making_bytes(job));
     add_host(job, &writing, job->held.results);
     budget->planned = budget->peak; /* of all operators created, including one that did not fit */
-    add_phase(budget, &beginning);
-    add_phase(budget, &making);
-    add_phase(budget, &writing);
+    add_phase_beside(job, beginning);
+    add_phase_beside(job, making);
+    add_phase_beside(job, writing);
     tess_cut_plan *choice = &job->prior->choice;
     TESS_TRY(choose_cut(job, limit, tess_mem_total(&solving), budget->planned.total, error));
     for (int c = 0; c < TESS_MEM_CATEGORIES; c++)

@@ -23,6 +23,7 @@ typedef struct tess_planning {
     const tess_problem *problem;
     const tess_recipe *recipe;
     tess_outputs_held held;
+    size_t weight_bytes; /* of a network that is there from the beginning */
     tess_prior *prior;
     tess_workspace *workspace;
     tess_budget *budget;
