@@ -73,6 +73,10 @@ def check_profile(bench, record, what, one_thread=True):
                 f"{what}: the layers' {sum(seconds):.3f} s are a part of {profile['seconds']:.3f} s, and those of the job's")
     bench.check(all(abs(layer["share"] - layer["seconds"] / profile["seconds"]) < 1e-6 and layer["calls"] > 0 for layer in layers),
                 f"{what}: shares are those of the sum")
+    ops = profile["ops"]
+    bench.check(sum(op["layers"] for op in ops) == profile["layer_count"] and len({op["op"] for op in ops}) == len(ops) and
+                abs(sum(op["seconds"] for op in ops) / profile["seconds"] - 1) < 1e-6 and {layer["op"] for layer in layers} <= {op["op"] for op in ops},
+                f"{what}: the kinds of ops are all layers together: {ops}")
     limit = profile["limit"]
     for layer in layers:
         if "bound" not in layer:

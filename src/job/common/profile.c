@@ -74,6 +74,44 @@ static tess_json *layer_of(const tess_profile_row *row, double all, const limits
     return layer;
 }
 
+/* Seconds that the row would take at the limit. */
+static double least_seconds(const tess_profile_row *row, const limits *limit)
+{
+    return fmax(limit->flops > 0 ? row->flops / limit->flops : 0,
+                limit->bytes > 0 ? row->bytes / limit->bytes : 0);
+}
+
+/* All layers of a kind of op together; `order` is sorted, so that the kind with the slowest layer comes first. */
+static tess_json *ops_of(const tess_profile_row **order, int count, double all, const limits *limit)
+{
+    tess_json *ops = tess_json_array();
+    for (int i = 0; i < count; i++) {
+        const tess_op_kind kind = order[i]->op.kind;
+        bool known = false;
+        for (int k = 0; k < i; k++)
+            known |= order[k]->op.kind == kind;
+        if (known)
+            continue;
+        int64_t layers = 0;
+        double seconds = 0, least = 0;
+        for (int k = i; k < count; k++)
+            if (order[k]->op.kind == kind) {
+                layers++;
+                seconds += order[k]->seconds;
+                least += least_seconds(order[k], limit);
+            }
+        tess_json *op = tess_json_object();
+        tess_json_set_string(&op, "op", tess_op_kind_name(kind));
+        tess_json_set_int(&op, "layers", layers);
+        tess_json_set_double(&op, "seconds", seconds);
+        tess_json_set_double(&op, "share", all > 0 ? seconds / all : 0);
+        if (is_counted(kind))
+            tess_json_set_double(&op, "of_limit", seconds > 0 ? least / seconds : 0);
+        tess_json_append(&ops, op);
+    }
+    return ops;
+}
+
 static void add_layers(tess_json **profile, const tess_engine *engine, const tess_profile_row *rows,
                        const tess_profile_row **order, int count)
 {
@@ -94,6 +132,7 @@ static void add_layers(tess_json **profile, const tess_engine *engine, const tes
     tess_json_set_double(profile, "seconds", all);
     tess_json_set(profile, "limit", limit);
     tess_json_set(profile, "layers", layers);
+    tess_json_set(profile, "ops", ops_of(order, count, all, &most));
 }
 
 void tess_record_profile(tess_json **record, const tess_engine *engine)

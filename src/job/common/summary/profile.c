@@ -16,6 +16,22 @@ static void say_rate(tess_summary *w, const tess_json *layer)
     tess_say(w, "%8.0f%%", 100 * tess_json_get_double(layer, "of_limit", 0));
 }
 
+static void say_ops(tess_summary *w, const tess_json *ops)
+{
+    tess_say(w, "          all layers of a kind:\n");
+    for (int64_t i = 0; i < tess_json_length(ops); i++) {
+        const tess_json *op = tess_json_at(ops, i);
+        tess_say(w, "        %9.3f %6.1f%% %7lld %15s", tess_json_get_double(op, "seconds", 0),
+                 100 * tess_json_get_double(op, "share", 0), (long long)tess_json_get_int(op, "layers", 0),
+                 "layers");
+        if (tess_json_get(op, "of_limit"))
+            tess_say(w, "%8.0f%%", 100 * tess_json_get_double(op, "of_limit", 0));
+        else
+            tess_say(w, "%9s", "");
+        tess_say(w, "  %s\n", tess_json_get_string(op, "op", "?"));
+    }
+}
+
 void tess_say_profile(tess_summary *w, const tess_json *record)
 {
     const tess_json *profile = tess_json_get(record, "profile"), *layers = tess_json_get(profile, "layers"),
@@ -39,4 +55,5 @@ void tess_say_profile(tess_summary *w, const tess_json *record)
         tess_say(w, "  %s (%s)\n", tess_json_get_string(layer, "name", "?"),
                  tess_json_get_string(layer, "op", "?"));
     }
+    say_ops(w, tess_json_get(profile, "ops"));
 }
