@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "physics/centre_parts.h"
 
 static const double TAPER = 0.1; /* share of the window at each end */
 enum { MOST_PAIRED = 2000, MOST_SEARCHED = 16, FREQUENCIES = 48, LEAST_HALVED = 8 };
@@ -18,6 +19,13 @@ static const double EDGE = 0.05;
 enum { EDGE_GROUPS = 8, EDGE_SHARE = 64 }; /* groups of views; columns for each one of an edge */
 static const double CERTAIN = 3;           /* standard errors of a mean: less may be noise */
 static const double UNCERTAIN = 0.25;      /* columns: largest uncertainty of the fitted centre */
+static const double REACH = 3;             /* columns on both sides of the centre of mass that are searched */
+static const double SEVERAL = 6;           /* or so many standard errors of it, */
+static const double ROUGH = 0.25;          /* or this part of the detector */
+static const double AGREE = 3;             /* standard errors by which two centres may differ */
+static const double DOUBT = 0.1; /* of the difference of two that do not agree: the error of the better one */
+static const double LEAST = 0.002; /* columns: no centre is known better */
+static const double TINY = 1e-12;  /* least variance, in columns squared */
 
 typedef struct pair {
     const float *one, *other;
@@ -29,6 +37,7 @@ typedef struct scan {
     int64_t count, columns;
     pair *pairs;
     double *wave; /* (cos, sin) of a frequency under a window, at each column */
+    void *waves;  /* memory of tess_centre_from_waves */
     int64_t found;
     double energy; /* of the pairs that are searched */
     bool cut;      /* the object is wider than the detector */
@@ -211,64 +220,8 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
             error, TESS_BAD_INPUT,
             "\"centre\": opposite views overlap too little; the axis may be outside of the detector: give "
             "the centre as a column, which may be negative");
-    *out = (tess_centre){0.5 * ((double)best + refine(s, best)), s->found, agreement(s, best)};
-    return TESS_OK;
-}
-
-/* Solves the symmetric 3 x 3 system by cofactors; `first` is the first diagonal entry of the inverse. */
-static double solve(double m[3][3], const double right[3], double *first)
-{
-    const double c[3] = {m[1][1] * m[2][2] - m[1][2] * m[1][2], m[1][2] * m[0][2] - m[0][1] * m[2][2],
-                         m[0][1] * m[1][2] - m[1][1] * m[0][2]};
-    const double determinant = m[0][0] * c[0] + m[0][1] * c[1] + m[0][2] * c[2];
-    *first = c[0] / determinant;
-    return (c[0] * right[0] + c[1] * right[1] + c[2] * right[2]) / determinant;
-}
-
-/* Root mean square distance of the centres of mass from the fitted wave, in columns, given the wave's mean. */
-static double scatter(const scan *s, const double *moments, double column, double m[3][3])
-{
-    double right[2] = {0, 0}, squares = 0;
-    for (int64_t k = 0; k < s->count; k++) {
-        right[0] += (moments[k] - column) * cos(s->angles[k] * pi / 180);
-        right[1] -= (moments[k] - column) * sin(s->angles[k] * pi / 180);
-    }
-    const double determinant = m[1][1] * m[2][2] - m[1][2] * m[1][2];
-    const double x = (m[2][2] * right[0] - m[1][2] * right[1]) / determinant,
-                 y = (m[1][1] * right[1] - m[1][2] * right[0]) / determinant;
-    for (int64_t k = 0; k < s->count; k++) {
-        const double t = s->angles[k] * pi / 180, rest = moments[k] - column - x * cos(t) + y * sin(t);
-        squares += rest * rest;
-    }
-    return sqrt(squares / (double)tess_max_i64(1, s->count - 3));
-}
-
-static tess_status fit(const scan *s, const double *moments, tess_centre *out, tess_error *error)
-{
-    double m[3][3] = {{0}}, right[3] = {0}, first;
-    for (int64_t k = 0; k < s->count; k++) {
-        const double row[3] = {1, cos(s->angles[k] * pi / 180), -sin(s->angles[k] * pi / 180)};
-        for (int i = 0; i < 3; i++) {
-            right[i] += row[i] * moments[k];
-            for (int j = 0; j < 3; j++)
-                m[i][j] += row[i] * row[j];
-        }
-    }
-    const double column = solve(m, right, &first), share = first * (double)s->count;
-    if (s->count < 8 || !isfinite(column) || !(share > 0) || share > 100)
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "\"centre\": no two views are half a turn apart, and %lld views over these angles are too "
-            "few to find it by the centre of mass; give the centre as a column",
-            (long long)s->count);
-    const double error_of = scatter(s, moments, column, m) * sqrt(first);
-    if (!(error_of < UNCERTAIN) || column < 0 || column > (double)(s->columns - 1))
-        return tess_fail(
-            error, TESS_BAD_INPUT,
-            "\"centre\": no two views are half a turn apart, and the centres of mass give column %.2f "
-            "only to within %.2f; give the centre as a column",
-            column, error_of);
-    *out = (tess_centre){column, 0, error_of};
+    *out = (tess_centre){
+        .column = 0.5 * ((double)best + refine(s, best)), .pairs = s->found, .within = agreement(s, best)};
     return TESS_OK;
 }
 
@@ -285,33 +238,50 @@ static tess_status check_edges(const scan *s, tess_error *error)
                      100 * seen_at_edges(s), 100 * EDGE);
 }
 
-static tess_status from_mass(const scan *s, double *moments, tess_centre *out, tess_error *error)
+/* The centres of mass say where to look, and the spectrum of all views is more precise where there is noise. Where the
+ * two agree, each counts by its error. Where they do not, there is a background or the columns have
+ * errors, which move the centres of mass much more. */
+static tess_status without_pairs(const scan *s, double *moments, tess_centre *out, tess_error *error)
 {
-    double mean = 0, squares = 0;
-    for (int64_t k = 0; k < s->count; k++) {
-        double sum = 0, moment = 0;
-        for (int64_t i = 0; i < s->columns; i++) {
-            sum += (double)s->views[k * s->columns + i];
-            moment += (double)i * (double)s->views[k * s->columns + i];
-        }
-        moments[k] = moment / sum;
-        mean += sum / (double)s->count;
-        squares += sum * sum / (double)s->count;
+    const tess_centre_views v = {s->views, s->angles, s->count, s->columns};
+    const double last = (double)(s->columns - 1);
+    tess_centre_mass m;
+    double column, within;
+    TESS_TRY(tess_centre_from_mass(&v, moments, &m, error));
+    const double uneven = sqrt(fmax(m.spread * m.spread - m.noisy * m.noisy, 0));
+    const bool inside = m.column >= 0 && m.column <= last,
+               enough = m.spread < MASS && m.error < UNCERTAIN && inside;
+    if (uneven < MASS)
+        TESS_TRY(check_edges(s, error));
+    const bool near = inside && m.error < ROUGH * last;
+    const bool found =
+        uneven < MASS && tess_centre_from_waves(&v, near ? m.column : 0.5 * last,
+                                                near ? fmax(REACH, SEVERAL * m.error) : ROUGH * last,
+                                                s->waves, &column, &within);
+    if (found && within < UNCERTAIN) {
+        const double apart = fabs(column - m.column);
+        const bool agree = apart < AGREE * hypot(within, m.error);
+        const double one = 1 / (within * within), other = agree ? 1 / fmax(m.error * m.error, TINY) : 0;
+        *out =
+            (tess_centre){.column = (one * column + other * m.column) / (one + other),
+                          .within = agree ? fmax(fmin(within, m.error), LEAST) : hypot(within, DOUBT * apart),
+                          .spectrum = true};
+        return TESS_OK;
     }
-    const double spread = sqrt(fmax(squares - mean * mean, 0)) / fabs(mean);
-    if (!(mean > 0))
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "\"centre\": the sum of its values is %g, but what attenuates rays is not negative; "
-                         "check their sign, or give the centre as a column",
-                         mean * (double)s->count);
-    if (!(spread < MASS))
+    if (!(m.spread < MASS))
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"centre\": no two views are half a turn apart, and the sums of views differ (by %.0f %%), "
             "so that not all of them see the whole object, or noise is strong; give the centre as a column",
-            100 * spread);
-    TESS_TRY(check_edges(s, error));
-    return fit(s, moments, out, error);
+            100 * m.spread);
+    if (!enough)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "\"centre\": no two views are half a turn apart, and the centres of mass give column %.2f "
+            "only to within %.2f; give the centre as a column",
+            m.column, m.error);
+    *out = (tess_centre){.column = m.column, .within = m.error};
+    return TESS_OK;
 }
 
 static bool all_zero(const scan *s)
@@ -322,10 +292,15 @@ static bool all_zero(const scan *s)
     return i == s->count * s->columns;
 }
 
-tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
-                             tess_centre *out, tess_error *error)
+size_t tess_centre_bytes(int64_t count, int64_t columns)
 {
-    scan s = {.views = views, .angles = angles, .count = count, .columns = columns};
+    return tess_centre_waves_bytes(count, columns);
+}
+
+tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
+                             void *memory, tess_centre *out, tess_error *error)
+{
+    scan s = {.views = views, .angles = angles, .count = count, .columns = columns, .waves = memory};
     s.pairs = tess_small_alloc((size_t)count, sizeof *s.pairs);
     s.wave = tess_small_alloc((size_t)columns, 2 * sizeof *s.wave);
     double *moments = tess_small_alloc((size_t)count, sizeof *moments);
@@ -340,7 +315,7 @@ tess_status tess_centre_find(const float *views, int64_t count, int64_t columns,
     if (status == TESS_OK) {
         find_pairs(&s);
         s.cut = seen_at_edges(&s) > EDGE;
-        status = s.found ? from_pairs(&s, out, error) : from_mass(&s, moments, out, error);
+        status = s.found ? from_pairs(&s, out, error) : without_pairs(&s, moments, out, error);
     }
     tess_small_free(s.pairs);
     tess_small_free(s.wave);

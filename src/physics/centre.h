@@ -4,24 +4,31 @@
  * there are such pairs, the best mirror is searched in half columns over all pairs at once, then refined by the phase
  * of their cross spectra, which is linear in frequency for a shift (Guizar-Sicairos et al., Optics Letters 33, 2008,
  * explain why spectra are better than interpolated sums). Otherwise the centre of mass of a view moves as a + x cos t
- * - y sin t, which is fitted; this requires that every view sees the whole object, and zero beside it. */
+ * - y sin t, which is fitted, and near it the spectrum of all views together is searched (centre_waves.c), which noise
+ * and a background disturb less. Both require that every view sees the whole object, and next to nothing beside it. */
 #ifndef TESS_PHYSICS_CENTRE_H
 #define TESS_PHYSICS_CENTRE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
 
 typedef struct tess_centre {
     double column;
-    int64_t pairs; /* number of opposite views used; 0: found from the centres of mass */
+    int64_t pairs; /* number of opposite views used; 0: found without any */
+    bool spectrum; /* without: from the spectrum of all views, not from the centres of mass alone */
     double
         within; /* columns: how far the halves of the pairs differ, or one standard error; infinite if not known */
 } tess_centre;
 
-/* `views` is (count, columns), `angles` in degrees. Returns TESS_BAD_INPUT and what to do if the centre cannot be
- * found. */
+/* The memory that the search needs. */
+size_t tess_centre_bytes(int64_t count, int64_t columns);
+
+/* `views` is (count, columns), `angles` in degrees; `memory` has tess_centre_bytes(). Returns TESS_BAD_INPUT and what to
+ * do if the centre cannot be found. */
 tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
-                             tess_centre *out, tess_error *error) TESS_MUST_CHECK;
+                             void *memory, tess_centre *out, tess_error *error) TESS_MUST_CHECK;
 
 #endif

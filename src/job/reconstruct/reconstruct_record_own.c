@@ -91,13 +91,14 @@ static void add_channels(tess_json **own, const tess_record_own *about)
 
 static void add_sinogram(tess_json **own, const tess_problem *p)
 {
-    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass"};
+    static const char *const centres[] = {"middle", "given", "opposite views", "centre of mass",
+                                          "spectrum of the views"};
     tess_json_set_int(own, "columns", p->columns);
     tess_json_set_double(own, "centre", p->centre);
     tess_json_set_string(own, "centre_from", centres[p->centre_from]);
     if (p->centre_from == TESS_CENTRE_PAIRS)
         tess_json_set_int(own, "centre_pairs", p->centre_pairs);
-    if (p->centre_from == TESS_CENTRE_MASS)
+    if (p->centre_from == TESS_CENTRE_MASS || p->centre_from == TESS_CENTRE_SPECTRUM)
         tess_json_set_double(own, "centre_within", p->centre_within);
     tess_json_set_double(own, "spacing", p->spacing);
     if (p->margin[1])

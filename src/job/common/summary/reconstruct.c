@@ -17,9 +17,10 @@ static void say_taken(tess_summary *w, const tess_json *own)
                      (long long)tess_json_get_int(own, "centre_pairs", 0));
         else
             tess_say(w, "%s\n",
-                     strcmp(from, "given") == 0    ? "as given"
-                     : strcmp(from, "middle") == 0 ? "the middle, as no \"centre\" is given"
-                                                   : "found from the centres of mass");
+                     strcmp(from, "given") == 0            ? "as given"
+                     : strcmp(from, "middle") == 0         ? "the middle, as no \"centre\" is given"
+                     : strcmp(from, "centre of mass") == 0 ? "found from the centres of mass"
+                                                           : "found from the spectrum of the views");
     }
     from = tess_json_get_string(own, "range_from", "");
     of = strcmp(from, "data") == 0

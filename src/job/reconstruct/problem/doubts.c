@@ -128,7 +128,8 @@ static void doubt_entries(const tess_problem *p, const tess_common *common)
                   "%s: its values are near 1 at both sides and less between, as the light that passes an "
                   "object, but are taken as line integrals; give \"flat\": 1 if they are transmission",
                   p->measurement);
-    if (p->centre_from == TESS_CENTRE_MASS && p->centre_within > SHARP)
+    if ((p->centre_from == TESS_CENTRE_MASS || p->centre_from == TESS_CENTRE_SPECTRUM) &&
+        p->centre_within > SHARP)
         tess_note(
             common, TESS_NOTE_WARNING,
             "%s: \"centre\" is %.2f only to within about %.2f columns (one standard error), because no two "

@@ -14,8 +14,9 @@ typedef enum tess_physics { TESS_PHYSICS_BLUR, TESS_PHYSICS_RADON, TESS_PHYSICS_
 typedef enum tess_centre_from {
     TESS_CENTRE_MIDDLE, /* not given */
     TESS_CENTRE_GIVEN,
-    TESS_CENTRE_PAIRS, /* found from opposite views */
-    TESS_CENTRE_MASS   /* found from the centres of mass */
+    TESS_CENTRE_PAIRS,   /* found from opposite views */
+    TESS_CENTRE_MASS,    /* found from the centres of mass */
+    TESS_CENTRE_SPECTRUM /* found from the spectrum of all views */
 } tess_centre_from;
 
 typedef enum tess_range_from {
@@ -111,7 +112,7 @@ typedef struct tess_problem {
     double axis_off;
     bool transmission;    /* the values look like light, not like line integrals */
     int64_t centre_pairs; /* number of opposite views used */
-    double centre_within; /* the standard error of a centre found from centres of mass, in columns */
+    double centre_within; /* the standard error of a centre found without opposite views, in columns */
     double *centres;      /* for each view, see tess_radon_settings; owned; NULL: the middle */
     int64_t row;          /* the row of each view that forms a sinogram; -1: all rows */
     bool counts;          /* measurements are counts, not line integrals */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "io/numbers.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/scan/dead_pixels.h"
@@ -113,13 +114,16 @@ static tess_status search_centre(const tess_problem *p, tess_centre *centre, tes
 {
     tess_block views = {0};
     int64_t starved;
+    const size_t read =
+        tess_align_size((size_t)((p->count + 1) * p->columns) * sizeof(float), sizeof(double));
     TESS_TRY(tess_block_alloc(p->memory, &views, TESS_MEM_HOST,
-                              (size_t)((p->count + 1) * p->columns) * sizeof(float), error));
+                              read + tess_centre_bytes(p->count, p->columns), error));
     sinogram s = {p, views.data};
     tess_status status =
         tess_problem_each_view(p, s.values + p->count * p->columns, &starved, keep_view, &s, error);
     if (status == TESS_OK) {
-        status = tess_centre_find(s.values, p->count, p->columns, p->angles, centre, error);
+        status = tess_centre_find(s.values, p->count, p->columns, p->angles, (char *)views.data + read,
+                                  centre, error);
         if (status != TESS_OK)
             status = tess_fail_prefix(error, status, p->measurement);
     }
@@ -143,7 +147,9 @@ static tess_status find_centre(tess_problem *p, tess_error *error)
     p->centre = centre.column;
     p->centre_pairs = centre.pairs;
     p->centre_within = centre.within;
-    p->centre_from = centre.pairs ? TESS_CENTRE_PAIRS : TESS_CENTRE_MASS;
+    p->centre_from = centre.pairs      ? TESS_CENTRE_PAIRS
+                     : centre.spectrum ? TESS_CENTRE_SPECTRUM
+                                       : TESS_CENTRE_MASS;
     return status;
 }
 

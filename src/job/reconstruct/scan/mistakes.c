@@ -14,10 +14,12 @@ static const double NEAR_ONE = 0.1, LESS = 0.05; /* of the light beside the obje
 static const double FAINT = 0.05;  /* of the largest column: at the edges, all of the object is seen */
 static const double EVENLY = 0.02; /* length of the mean direction */
 static const double JITTER = 1;    /* columns within which all views show the axis */
-static const double FAR = 3; /* columns of a sinogram: a search among few opposite views is less certain */
-static const double SURE = 0.3,
-                    AGREED = 0.1; /* the same where the halves of many such views differ by less */
-static const double SLIGHT = 1;   /* columns of a volume */
+static const double FAR =
+    3; /* columns of a sinogram: few opposite views or centres of mass are less certain */
+static const double
+    SURE = 0.3,
+    AGREED = 0.1; /* the same where many such views, or the spectrum of all, have a smaller error */
+static const double SLIGHT = 1; /* columns of a volume */
 
 /* The mean of a column over all rows. */
 static double column_of(const tess_problem *p, const float *mean, int64_t column)
@@ -92,6 +94,6 @@ void tess_scan_mistakes(tess_problem *p, const float *mean)
 void tess_scan_doubt_centre(tess_problem *p, const tess_centre *seen)
 {
     const double off = seen->column - p->centre;
-    if (fabs(off) >= (seen->pairs && seen->within < AGREED ? SURE : FAR))
+    if (fabs(off) >= ((seen->pairs || seen->spectrum) && seen->within < AGREED ? SURE : FAR))
         p->axis_off = off;
 }

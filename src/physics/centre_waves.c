@@ -1,0 +1,285 @@
+/* centre_waves.c: the axis from the spectrum of all views together.
+ *
+ * The line integrals of an object are a function of the angle with a period of a full turn, where each view returns as its
+ * mirror image after half a turn. Let F(t, w) be the spectrum of the view at angle t along the columns, counted from the
+ * axis. Then F(t + 180, w) is the conjugate of F(t, w): its real part has the even harmonics of t only and its imaginary
+ * part the odd ones. An object within a radius R of the axis has none above w R, apart from a margin (Vo et al., Optics
+ * Express 22, 2014, use this of views joined with their mirror images). An axis a columns beside the right one multiplies
+ * F by exp(i w a). So both parts are fitted by their harmonics up to w R, and the axis is where the least is left:
+ *
+ *   E(a) = sum over w of m + c cos(2 w a) + s sin(2 w a),
+ *
+ * where m, c and s do not depend on a. Angles need not be even, because the harmonics are made orthogonal at those that
+ * there are. The fit has white noise, so that the curvature of E gives the standard error. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "physics/centre_parts.h"
+
+static const double pi = 3.14159265358979323846;
+enum {
+    MOST_VIEWS = 256,
+    LEAST_VIEWS = 16,
+    LEFT = 3,
+    NEWTON = 8
+};                                            /* LEFT: values that no harmonic fits, at least */
+static const double HIGHEST = 0.7;            /* frequency along the columns, of the highest */
+static const double MARGIN = 2, GROWTH = 1.5; /* harmonics above w R: MARGIN + GROWTH (w R)^(1/3) */
+static const double FAINT = 0.003;            /* of the largest column: no object */
+static const double CERTAIN = 4;              /* standard errors of a column's mean: less may be noise */
+static const double ROOM = 1.1;               /* of the radius: columns that are used */
+static const double MODEL = 0.005;            /* columns: error without noise */
+static const double GAP = 4;                  /* mean steps between neighbouring directions, at most */
+static const double DEPENDENT = 1e-6;         /* of its length: a harmonic that the lower ones give */
+
+typedef struct search {
+    const tess_centre_views *v;
+    int64_t count, waves, fitted; /* groups of views; frequencies; harmonics in `basis` */
+    int64_t from, to;             /* columns that are used */
+    double near, radius;
+    double *angles, *line, *part, *basis; /* part: (waves, 2, count), real and imaginary */
+    double *scores, *left[2]; /* of each group: see score_views; of the real and imaginary parts */
+    tess_centre_wave *wave;
+} search;
+
+static int64_t most_waves(int64_t columns)
+{
+    /* frequencies have a step of pi / width, where the width is at least twice the radius; w R stays below the views */
+    return tess_min_i64((int64_t)(2 * ROOM * MOST_VIEWS / pi) + 8, columns + 8);
+}
+
+size_t tess_centre_waves_bytes(int64_t count, int64_t columns)
+{
+    const int64_t views = tess_min_i64(count, MOST_VIEWS), waves = most_waves(columns);
+    return (size_t)(4 * views + columns + 2 * waves * views + views * views) * sizeof(double) +
+           (size_t)waves * sizeof(tess_centre_wave);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The radius about `near` in which the object is, from the means of the columns. */
+static double find_radius(const search *s, double *noise)
+{
+    const tess_centre_views *v = s->v;
+    double largest = 0, radius = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        const double least = fmax(pass ? CERTAIN * noise[v->columns / 2] : 0, FAINT * largest);
+        for (int64_t i = 0; i < v->columns; i++) {
+            double sum = 0, steps = 0;
+            for (int64_t k = 0; k < v->count; k++) {
+                const double is = (double)v->values[k * v->columns + i],
+                             step = k ? is - (double)v->values[(k - 1) * v->columns + i] : 0;
+                sum += is;
+                steps += step * step;
+            }
+            const double mean = fabs(sum) / (double)v->count;
+            if (pass && mean > least)
+                radius = fmax(radius, fabs((double)i - s->near));
+            largest = fmax(largest, mean);
+            if (!pass)
+                noise[i] = sqrt(0.5 * steps / (double)(v->count - 1) / (double)v->count);
+        }
+        if (!pass)
+            qsort(noise, (size_t)v->columns, sizeof *noise, by_size);
+    }
+    return fmax(radius, 1) + 2;
+}
+
+/* The mean of a group of views at nearly one angle, of which there are several where there are very many views. */
+static void mean_view(const search *s, int64_t group)
+{
+    const tess_centre_views *v = s->v;
+    const int64_t first = group * v->count / s->count, end = (group + 1) * v->count / s->count;
+    double number = 0, turn = 0;
+    for (int64_t i = s->from; i < s->to; i++)
+        s->line[i] = 0;
+    for (int64_t k = first; k < end; k++) {
+        if (fabs(v->angles[k] - v->angles[first]) > 180.0 / (double)s->count)
+            continue;
+        for (int64_t i = s->from; i < s->to; i++)
+            s->line[i] += (double)v->values[k * v->columns + i];
+        turn += v->angles[k];
+        number++;
+    }
+    for (int64_t i = s->from; i < s->to; i++)
+        s->line[i] /= number;
+    s->angles[group] = turn / number * pi / 180;
+}
+
+/* The spectrum of each group of views, with the columns counted from `near`. */
+static void transform(const search *s)
+{
+    for (int64_t g = 0; g < s->count; g++) {
+        mean_view(s, g);
+        for (int64_t w = 0; w < s->waves; w++) {
+            const double f = s->wave[w].frequency, start = f * ((double)s->from - s->near), c = cos(f),
+                         n = sin(f);
+            double re = 0, im = 0, x = cos(start), y = -sin(start);
+            for (int64_t i = s->from; i < s->to; i++) {
+                re += x * s->line[i];
+                im += y * s->line[i];
+                const double turned = x * c + y * n;
+                y = y * c - x * n;
+                x = turned;
+            }
+            s->part[2 * w * s->count + g] = re;
+            s->part[(2 * w + 1) * s->count + g] = im;
+        }
+    }
+}
+
+static double product(const double *a, const double *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* Adds a harmonic at the angles of the views, made orthogonal to the former ones. */
+static void add_harmonic(search *s, int64_t n, bool sine)
+{
+    if (s->fitted == s->count)
+        return;
+    double *own = s->basis + s->fitted * s->count;
+    for (int64_t k = 0; k < s->count; k++)
+        own[k] = sine ? sin((double)n * s->angles[k]) : cos((double)n * s->angles[k]);
+    const double before = sqrt(product(own, own, s->count));
+    for (int again = 0; again < 2; again++)
+        for (int64_t b = 0; b < s->fitted; b++) {
+            const double *other = s->basis + b * s->count, share = product(own, other, s->count);
+            for (int64_t k = 0; k < s->count; k++)
+                own[k] -= share * other[k];
+        }
+    const double length = sqrt(product(own, own, s->count));
+    if (!(length > DEPENDENT * before) || !(before > 0))
+        return;
+    for (int64_t k = 0; k < s->count; k++)
+        own[k] /= length;
+    s->fitted++;
+}
+
+/* Subtracts the harmonics from a part of the spectrum. */
+static void leave(const search *s, const double *part, double *left)
+{
+    memcpy(left, part, (size_t)s->count * sizeof *left);
+    for (int64_t b = 0; b < s->fitted; b++) {
+        const double *own = s->basis + b * s->count, share = product(part, own, s->count);
+        for (int64_t k = 0; k < s->count; k++)
+            left[k] -= share * own[k];
+    }
+}
+
+/* What the even (parity 0) or the odd harmonics (1) leave of the real and the imaginary parts: its sums, or with `scores`
+ * the half derivative of E by the axis, view by view. */
+static void fit_harmonics(search *s, int parity, bool scores)
+{
+    const double sign = parity ? -1 : 1, *re = s->left[0], *im = s->left[1];
+    int64_t next = parity;
+    s->fitted = 0;
+    for (int64_t w = 0; w < s->waves; w++) {
+        tess_centre_wave *is = s->wave + w;
+        for (; next <= is->highest; next += 2) {
+            add_harmonic(s, next, false);
+            if (next)
+                add_harmonic(s, next, true);
+        }
+        for (int i = 0; i < 2; i++)
+            leave(s, s->part + (2 * w + i) * s->count, s->left[i]);
+        for (int64_t k = 0; scores && k < s->count; k++)
+            s->scores[k] -= sign * is->frequency / is->variance * re[k] * im[k];
+        if (scores)
+            continue;
+        const double rr = product(re, re, s->count), ii = product(im, im, s->count);
+        is->mean += 0.5 * (rr + ii);
+        is->cosine += 0.5 * sign * (rr - ii);
+        is->sine -= sign * product(re, im, s->count);
+        is->left += (double)(s->count - s->fitted);
+    }
+}
+
+/* The standard error from the views: each adds its own part to the derivative of E, and these are independent, also where
+ * views are out of place, which noise of the columns is not. */
+static double error_by_views(search *s, double off, double curvature)
+{
+    for (int64_t w = 0; w < s->waves; w++) {
+        const double turn = s->wave[w].frequency * off, c = cos(turn), n = sin(turn);
+        double *re = s->part + 2 * w * s->count, *im = re + s->count;
+        for (int64_t k = 0; k < s->count; k++) {
+            const double turned = c * re[k] - n * im[k];
+            im[k] = n * re[k] + c * im[k];
+            re[k] = turned;
+        }
+    }
+    memset(s->scores, 0, (size_t)s->count * sizeof *s->scores);
+    for (int parity = 0; parity < 2; parity++)
+        fit_harmonics(s, parity, true);
+    return sqrt(product(s->scores, s->scores, s->count)) / (0.5 * curvature);
+}
+
+/* Whether the directions leave a gap in the half turn: what is there is not known well. */
+static bool has_gap(const search *s, double *sorted)
+{
+    for (int64_t k = 0; k < s->count; k++)
+        sorted[k] = s->angles[k] - pi * floor(s->angles[k] / pi);
+    qsort(sorted, (size_t)s->count, sizeof *sorted, by_size);
+    double widest = sorted[0] + pi - sorted[s->count - 1];
+    for (int64_t k = 1; k < s->count; k++)
+        widest = fmax(widest, sorted[k] - sorted[k - 1]);
+    return widest > GAP * pi / (double)s->count;
+}
+
+/* Chooses the columns and the frequencies. */
+static void choose(search *s)
+{
+    const int64_t columns = s->v->columns;
+    s->radius = find_radius(s, s->line);
+    const double room = ROOM * s->radius, width = fmax(2 * room, 8);
+    s->from = tess_max_i64(0, (int64_t)floor(s->near - room));
+    s->to = tess_min_i64(columns, (int64_t)ceil(s->near + room) + 1);
+    s->waves = 0;
+    for (int64_t i = 1; i <= (int64_t)(HIGHEST * width) && s->waves < most_waves(columns); i++) {
+        const double f = pi * (double)i / width, reach = f * s->radius;
+        const int64_t highest = (int64_t)(reach + MARGIN + GROWTH * cbrt(reach));
+        if (highest + LEFT >= s->count)
+            break;
+        s->wave[s->waves++] = (tess_centre_wave){.frequency = f, .highest = highest};
+    }
+}
+
+bool tess_centre_from_waves(const tess_centre_views *v, double near, double reach, void *memory,
+                            double *column, double *within)
+{
+    search s = {.v = v, .near = near, .count = tess_min_i64(v->count, MOST_VIEWS)};
+    const int64_t waves = most_waves(v->columns);
+    if (s.count < LEAST_VIEWS)
+        return false;
+    s.angles = memory;
+    s.line = s.angles + s.count;
+    s.part = s.line + v->columns;
+    s.basis = s.part + 2 * waves * s.count;
+    s.scores = s.basis + s.count * s.count;
+    s.left[0] = s.scores + s.count;
+    s.left[1] = s.left[0] + s.count;
+    s.wave = (tess_centre_wave *)(s.left[1] + s.count);
+    choose(&s);
+    if (s.waves == 0)
+        return false;
+    transform(&s);
+    if (has_gap(&s, s.basis))
+        return false;
+    for (int parity = 0; parity < 2; parity++)
+        fit_harmonics(&s, parity, false);
+    double off, error, curvature;
+    if (!tess_centre_search(s.wave, s.waves, reach, &off, &error, &curvature))
+        return false;
+    *column = near + off;
+    *within = hypot(fmax(error, error_by_views(&s, off, curvature)), MODEL);
+    return isfinite(*within);
+}
