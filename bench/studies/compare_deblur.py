@@ -20,7 +20,7 @@ def ours(options, folder):
     model = options.model
     if not model:
         model = folder / "wide.safetensors"
-        small = HERE.parent.parent / "models" / "drunet-color-small.safetensors"
+        small = HERE.parent.parent / "models" / "drunet-color-tiny.safetensors"
         subprocess.run([sys.executable, HERE / "widen.py", small, model], check=True, stdout=subprocess.DEVNULL)
     command = [options.tessera, "reconstruct", folder / "out.png", "--problem", "deblur", "--preset", "deepinv", "--size",
                options.size, "--operators", "8", "--model", model, "--device", options.device, "--quiet",

@@ -3,7 +3,7 @@
     python bench/studies/folder_busy.py build/tessera --out /tmp/busy
 
 Makes a folder of noisy 8-bit colour images of mixed sizes, 0.5 to 8 megapixels, no two alike, and denoises it: as NPY and
-as PNG (the same pixels), with the bundled small network and with the same network at full width (bench/studies/widen.py). A
+as PNG (the same pixels), with the bundled small network and with the tiny one at full width (bench/studies/widen.py). A
 warm-up for each network fills the cache; then every setting runs once, in its own process. The columns of a line:
 
   gpu busy   the share of the time between the first and the last window in which the card computed
@@ -29,7 +29,8 @@ import numpy as np
 
 from widen import read_safetensors, widen, write_safetensors
 
-SMALL = pathlib.Path(__file__).resolve().parents[2] / "models" / "drunet-color-small.safetensors"
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+SMALL, TINY = MODELS / "drunet-color-small.safetensors", MODELS / "drunet-color-tiny.safetensors"
 SIGMA = 25
 LEAST, MOST = 0.5e6, 8e6
 
@@ -158,8 +159,8 @@ def main():
     folders, pixels = make_folders(args, cores)
     models = {"small": SMALL, "wide": args.out / "wide.safetensors"}
     if args.model != "small" and not models["wide"].exists():
-        small, facts = read_safetensors(SMALL)
-        write_safetensors(models["wide"], widen(small), facts)
+        tiny, facts = read_safetensors(TINY)
+        write_safetensors(models["wide"], widen(tiny), facts)
     with open(args.out / "folder_busy.jsonl", "w") as lines:
         for name in [args.model] if args.model else ["wide", "small"]:
             warm_up(args, folders[args.formats[0]], models[name])

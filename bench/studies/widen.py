@@ -1,12 +1,13 @@
 """Makes a DRUNet of full width (64/128/256/512, 4 blocks per stage) that computes what a small one computes.
 
-    python bench/studies/widen.py models/drunet-color-small.safetensors wide.safetensors
+    python bench/studies/widen.py models/drunet-color-tiny.safetensors wide.safetensors
 
 Speed and memory are specified for full-width networks, but published weights of that size may not be distributed, and
 the output of random weights cannot be checked. Here the small network occupies the leading channels. The
 others have random weights and read all channels, so that the arithmetic is on real numbers, but they do not affect the
 leading channels: the weights from them into these are zero, and blocks that the small network does not have add
-nothing to them. So the denoised image is the small network's, up to rounding. Written as fp16.
+nothing to them. So the denoised image is the small network's, up to rounding. Written as fp16. A network of more blocks,
+such as drunet-color-small, has no place in it.
 """
 import json
 import math

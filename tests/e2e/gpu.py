@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "
 from widen import read_safetensors, widen, write_safetensors  # noqa: E402
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
-SMALL, GRAY = MODELS / "drunet-color-small.safetensors", MODELS / "drunet-gray-small.safetensors"
+SMALL, TINY, GRAY = (MODELS / f"drunet-{name}.safetensors" for name in ("color-small", "color-tiny", "gray-small"))
 SIGMA = ("--sigma", "25/255")
 CARD = sys.argv[2] if len(sys.argv) > 2 else "cuda"
 REAL = CARD != "cpu"
@@ -163,9 +163,9 @@ def check_limits(bench, wide):
         decibel = psnr(image, whole)
         bench.check(decibel >= least, f"{words}: {decibel:.1f} dB from the whole")
     # What the full width has to compute is known.
-    if whole is not None and on_card(bench, source, target, "--model", SMALL):
+    if whole is not None and on_card(bench, source, target, "--model", TINY):
         decibel = psnr(np.load(target) / 65535, whole)
-        bench.check(decibel >= 50, f"full width against the small network inside it: {decibel:.1f} dB")
+        bench.check(decibel >= 50, f"full width against the tiny network inside it: {decibel:.1f} dB")
 
 
 # --- (e): sample types ------------------------------------------------------------------------------------------------
@@ -380,8 +380,8 @@ def main():
     devices = [d["kind"] for d in (bench.record("info") or {"info": {"devices": []}})["info"]["devices"]]
     bench.check(not REAL or devices == ["cuda", "cpu"], f"info lists the card, then the CPU: {devices}")
     wide = bench.path("wide.safetensors")
-    small, facts = read_safetensors(SMALL)
-    write_safetensors(wide, widen(small), facts)
+    tiny, facts = read_safetensors(TINY)
+    write_safetensors(wide, widen(tiny), facts)
     parts = [("precisions", check_precisions, ()), ("tiles", check_tiles, ()), ("profile", check_profile, ()), ("limits", check_limits, (wide,)), ("types", check_types, ()),
              ("noise", check_noise, ()), ("samples", check_samples, ()), ("fill", check_fill, ()), ("folder", check_folder, ()), ("errors", check_errors, (wide,))]
     if REAL and has_driver():

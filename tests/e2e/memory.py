@@ -98,7 +98,7 @@ def check_folder(bench):
         write_png(folder / f"{i}.png", to_integers(picture(height, width, channels), np.uint8))
     common = [folder, bench.path("mixed-out"), "--sigma", "0.1", "--halo", "32"]
     whole = bench.record("plan", "denoise", *common)["plan"]["peak_bytes"]
-    for limit in (int(0.9 * whole["total"]), int(0.6 * whole["total"])):
+    for limit in (int(0.9 * whole["total"]), int(0.7 * whole["total"])):
         check_run(bench, f"a mixed folder, --memory {limit / MIB:.1f}M", common + ["--memory", str(limit)], limit)
 
 

@@ -54,6 +54,17 @@ for sigma, noise, boundary, least in ((0.35, 0.002, "unknown", 1), (0.5, 0.002, 
     found, before = psnr(image, right), psnr(y, right)
     bench.check(found > before + least and own.get("settled", 0) > 0.002, f"Gaussian of {sigma}, noise {noise}, {boundary}: {found:.2f} dB from {before:.2f} dB, settled {own.get('settled')}")
 
+# The memory of the estimate of noise is planned: without it, these are fewer bytes.
+words, held = [bench.path("out.npy"), "--problem", bench.path("problem.json"), "--iterations", 1], []
+for entries in ({"noise": 0.01}, {}):
+    bench.path("problem.json").write_text(json.dumps({"operator": "blur", "kernel": "k.npy", "measurement": "y.npy", "range": [0, 1], **entries}))
+    record = bench.record("reconstruct", *words)
+    if record:
+        planned, counted = record["plan"]["peak_bytes"], record["measured"]["peak_bytes"]
+        bench.check(planned == counted, f"{entries}: planned {planned} = counted {counted}")
+        held.append(counted["io"])
+bench.check(len(held) == 2 and held[1] > held[0], f"an estimate of the noise takes memory of the host: {held}")
+
 # Where noise explains what the network removed, its picture remains.
 smooth = 0.5 + 0.3 * np.sin(np.mgrid[:HEIGHT, :WIDTH][1] / 15.0)
 y = blurred(smooth, gaussian(0.7), False)

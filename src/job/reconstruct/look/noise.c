@@ -250,31 +250,45 @@ tess_status tess_problem_doubt_noise(const tess_problem *p, tess_recipe *recipe,
     return TESS_OK;
 }
 
+static tess_noise_shape shape_of(const tess_problem *p)
+{
+    return (tess_noise_shape){p->height, p->width, 1, (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1),
+                              0};
+}
+
+size_t tess_problem_blur_noise_bytes(const tess_problem *p, const tess_recipe *recipe)
+{
+    if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || recipe->noise_from != TESS_NOISE_FROM_DEFAULT)
+        return 0;
+    const tess_noise_shape shape = shape_of(p), half = smaller(&shape, 2);
+    const size_t whole = tess_noise_bytes(&shape), reduced = tess_noise_bytes(&half);
+    return whole == 0 || whole > reduced ? whole : reduced;
+}
+
 tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_workspace *w,
                                     const tess_common *common, bool constant, tess_error *error)
 {
-    const tess_noise_shape shape = {p->height, p->width, 1,
-                                    (int)tess_min_i64(p->channels, TESS_NOISE_CHANNELS + 1), 0};
-    const tess_noise_shape half = smaller(&shape, 2);
-    size_t bytes = tess_noise_bytes(&shape);
+    const tess_noise_shape shape = shape_of(p);
+    const size_t bytes = tess_problem_blur_noise_bytes(p, recipe);
+    tess_block block = {0};
     if (bytes == 0)
         return TESS_OK;
-    bytes = tess_noise_bytes(&half) > bytes ? tess_noise_bytes(&half) : bytes;
-    void *memory = tess_small_alloc(bytes, 1);
     double *levels = tess_small_alloc((size_t)p->count, sizeof *levels);
     tess_noise_confidence confidence = TESS_NOISE_SURE;
     double rise = 1, found = 0;
     tess_status status =
-        memory && levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+        levels ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to estimate the noise");
+    if (status == TESS_OK)
+        status = tess_block_alloc(w->engine->memory, &block, TESS_MEM_HOST, bytes, error);
     status = tess_share_agree(p->share, status, error);
     for (int64_t i = 0; i < p->count && status == TESS_OK; i++) {
         status = tess_share_agree(p->share, tess_stop_check(&w->engine->stop, error), error);
         if (status == TESS_OK)
-            status = noise_of(p, w, i, &shape, memory, &levels[i], &rise, &found, &confidence, error);
+            status = noise_of(p, w, i, &shape, block.data, &levels[i], &rise, &found, &confidence, error);
     }
     if (status == TESS_OK)
         conclude(p, recipe, w, common, constant, levels, rise, found, confidence);
-    tess_small_free(memory);
+    tess_block_free(&block);
     if (!p->weights)
         tess_small_free(levels);
     return status;

@@ -8,6 +8,8 @@
 
 /* The least noise that is assumed: an estimate below it is raised to it. */
 double tess_problem_least_noise(const tess_problem *problem);
+/* Bytes of the host's block that exists while the noise of measured blurs is estimated; 0: it is not. */
+size_t tess_problem_blur_noise_bytes(const tess_problem *problem, const tess_recipe *recipe);
 /* Estimates the noise of measured blurs, and their weights if it differs. `constant`: all values are equal. */
 tess_status tess_problem_find_noise(tess_problem *problem, tess_recipe *recipe, tess_workspace *workspace,
                                     const tess_common *common, bool constant,

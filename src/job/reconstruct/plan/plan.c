@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/scan.h"
 #include "job/reconstruct/plan/rates.h"
 #include "job/reconstruct/problem/data.h"
@@ -171,7 +172,8 @@ static tess_status check_host(const tess_planning *job, tess_error *error)
 static size_t making_bytes(const tess_planning *job)
 {
     const tess_problem *p = job->problem;
-    const size_t noise = tess_block_granted(tess_problem_scan_noise_bytes(p, job->recipe)),
+    const size_t scan = tess_problem_scan_noise_bytes(p, job->recipe),
+                 noise = tess_block_granted(scan ? scan : tess_problem_blur_noise_bytes(p, job->recipe)),
                  written = job->held.measurement;
     size_t most = p->held;
     if (p->resized)
