@@ -24,6 +24,7 @@ static const double SEVERAL = 6;           /* or so many standard errors of it, 
 static const double ROUGH = 0.25;          /* or this part of the detector */
 static const double AGREE = 3;             /* standard errors by which two centres may differ */
 static const double DOUBT = 0.1; /* of the difference of two that do not agree: the error of the better one */
+static const double MISLED = 1;  /* columns: from the pairs' centre, the spectrum's is wrong */
 static const double LEAST = 0.002; /* columns: no centre is known better */
 static const double TINY = 1e-12;  /* least variance, in columns squared */
 
@@ -211,7 +212,7 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
         return tess_fail(
             error, TESS_BAD_INPUT,
             "\"centre\": opposite views are no mirror images of each other (they differ by %.0f %% "
-            "at best); check the angles, or give the centre as a column",
+            "at best); check the angles; if these are right, noise is strong: give the centre as a column",
             100 * sqrt(fmin(least, 1)));
     /* At the end of the search it is no minimum: views may fit better where they overlap less. */
     const int64_t last = 2 * (s->columns - 1);
@@ -284,6 +285,18 @@ static tess_status without_pairs(const scan *s, double *moments, tess_centre *ou
     return TESS_OK;
 }
 
+/* The noise of a few pairs counts in full, of all views together much less. The pairs are kept for what only they can
+ * see: an object wider than the detector, and a wrong centre of the spectrum. */
+static tess_status from_few_pairs(const scan *s, double *moments, tess_centre *out, tess_error *error)
+{
+    tess_centre all;
+    TESS_TRY(from_pairs(s, out, error));
+    if (!s->cut && without_pairs(s, moments, &all, NULL) == TESS_OK && all.spectrum &&
+        fabs(all.column - out->column) < MISLED)
+        *out = all;
+    return TESS_OK;
+}
+
 static bool all_zero(const scan *s)
 {
     int64_t i = 0;
@@ -315,7 +328,9 @@ tess_status tess_centre_find(const float *views, int64_t count, int64_t columns,
     if (status == TESS_OK) {
         find_pairs(&s);
         s.cut = seen_at_edges(&s) > EDGE;
-        status = s.found ? from_pairs(&s, out, error) : without_pairs(&s, moments, out, error);
+        status = s.found >= LEAST_HALVED ? from_pairs(&s, out, error)
+                 : s.found               ? from_few_pairs(&s, moments, out, error)
+                                         : without_pairs(&s, moments, out, error);
     }
     tess_small_free(s.pairs);
     tess_small_free(s.wave);

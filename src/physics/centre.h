@@ -3,7 +3,7 @@
  * Two views that differ by half a turn are mirror images about it: view i at column s is view j at column 2 a - s. If
  * there are such pairs, the best mirror is searched in half columns over all pairs at once, then refined by the phase
  * of their cross spectra, which is linear in frequency for a shift (Guizar-Sicairos et al., Optics Letters 33, 2008,
- * explain why spectra are better than interpolated sums). Otherwise the centre of mass of a view moves as a + x cos t
+ * explain why spectra are better than interpolated sums). Without pairs, or with few, the centre of mass of a view moves as a + x cos t
  * - y sin t, which is fitted, and near it the spectrum of all views together is searched (centre_waves.c), which noise
  * and a background disturb less. Both require that every view sees the whole object, and next to nothing beside it. */
 #ifndef TESS_PHYSICS_CENTRE_H

@@ -132,17 +132,18 @@ static void doubt_entries(const tess_problem *p, const tess_common *common)
         p->centre_within > SHARP)
         tess_note(
             common, TESS_NOTE_WARNING,
-            "%s: \"centre\" is %.2f only to within about %.2f columns (one standard error), because no two "
-            "views are half a turn apart; edges and thin parts are blurred if it is off: add the view at "
-            "half a turn, or give the column",
+            "%s: \"centre\" is %.2f only to within about %.2f columns (one standard error), because few or "
+            "no views are half a turn apart; edges and thin parts are blurred if it is off: scan a full "
+            "turn, "
+            "or give the column",
             p->measurement, p->centre, p->centre_within);
     if (p->axis_off == 0)
         return;
     if (p->physics == TESS_PHYSICS_RADON)
         tess_note(common, TESS_NOTE_WARNING,
                   "%s: the axis is taken to be seen in the middle, at column %g, but the views show it near "
-                  "%.1f; give \"centre\": \"auto\", or the column",
-                  p->measurement, p->centre, p->centre + p->axis_off);
+                  "%.*f; give \"centre\": \"auto\", or the column",
+                  p->measurement, p->centre, fabs(p->axis_off) < 0.3 ? 2 : 1, p->centre + p->axis_off);
     else
         tess_note(
             common, TESS_NOTE_WARNING,

@@ -16,9 +16,9 @@ static const double EVENLY = 0.02; /* length of the mean direction */
 static const double JITTER = 1;    /* columns within which all views show the axis */
 static const double FAR =
     3; /* columns of a sinogram: few opposite views or centres of mass are less certain */
-static const double
-    SURE = 0.3,
-    AGREED = 0.1; /* the same where many such views, or the spectrum of all, have a smaller error */
+static const double AGREED = 0.1; /* unless many such views, or the spectrum of all, have a smaller error: */
+/* Then these, or so many errors. Columns with errors move the axis that the spectrum shows. */
+static const double SURE_OF_PAIRS = 0.1, SURE_OF_SPECTRUM = 0.3, TIMES = 5;
 static const double SLIGHT = 1; /* columns of a volume */
 
 /* The mean of a column over all rows. */
@@ -94,6 +94,8 @@ void tess_scan_mistakes(tess_problem *p, const float *mean)
 void tess_scan_doubt_centre(tess_problem *p, const tess_centre *seen)
 {
     const double off = seen->column - p->centre;
-    if (fabs(off) >= ((seen->pairs || seen->spectrum) && seen->within < AGREED ? SURE : FAR))
+    const bool sure = (seen->pairs || seen->spectrum) && seen->within < AGREED;
+    if (fabs(off) >=
+        (sure ? fmax(seen->pairs ? SURE_OF_PAIRS : SURE_OF_SPECTRUM, TIMES * seen->within) : FAR))
         p->axis_off = off;
 }
