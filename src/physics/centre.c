@@ -248,6 +248,7 @@ static tess_status without_pairs(const scan *s, double *moments, tess_centre *ou
     const double last = (double)(s->columns - 1);
     tess_centre_mass m;
     double column, within;
+    bool rings = false; /* columns have errors, which the spectrum takes into account */
     TESS_TRY(tess_centre_from_mass(&v, moments, &m, error));
     const double uneven = sqrt(fmax(m.spread * m.spread - m.noisy * m.noisy, 0));
     const bool inside = m.column >= 0 && m.column <= last,
@@ -258,15 +259,16 @@ static tess_status without_pairs(const scan *s, double *moments, tess_centre *ou
     const bool found =
         uneven < MASS && tess_centre_from_waves(&v, near ? m.column : 0.5 * last,
                                                 near ? fmax(REACH, SEVERAL * m.error) : ROUGH * last,
-                                                s->waves, &column, &within);
+                                                s->waves, &column, &within, &rings);
     if (found && within < UNCERTAIN) {
         const double apart = fabs(column - m.column);
-        const bool agree = apart < AGREE * hypot(within, m.error);
+        const bool agree = !rings && apart < AGREE * hypot(within, m.error);
         const double one = 1 / (within * within), other = agree ? 1 / fmax(m.error * m.error, TINY) : 0;
-        *out =
-            (tess_centre){.column = (one * column + other * m.column) / (one + other),
-                          .within = agree ? fmax(fmin(within, m.error), LEAST) : hypot(within, DOUBT * apart),
-                          .spectrum = true};
+        *out = (tess_centre){.column = (one * column + other * m.column) / (one + other),
+                             .within = agree   ? fmax(fmin(within, m.error), LEAST)
+                                       : rings ? within
+                                               : hypot(within, DOUBT * apart),
+                             .spectrum = true};
         return TESS_OK;
     }
     if (!(m.spread < MASS))

@@ -24,10 +24,10 @@ tess_status tess_centre_from_mass(const tess_centre_views *v, double *moments, t
                                   tess_error *error) TESS_MUST_CHECK;
 
 /* Searches `reach` columns on both sides of `near`. Returns false where all of these columns fit about as well as each
- * other, or the best one is the last. Otherwise `within` is one standard error. `memory` holds tess_centre_waves_bytes().
- */
+ * other, or the best one is the last. Otherwise `within` is one standard error, and `uneven` whether columns have errors
+ * that are the same in all views. `memory` holds tess_centre_waves_bytes(). */
 bool tess_centre_from_waves(const tess_centre_views *v, double near, double reach, void *memory,
-                            double *column, double *within);
+                            double *column, double *within, bool *uneven);
 size_t tess_centre_waves_bytes(int64_t count, int64_t columns);
 
 /* One frequency along the columns, of which mean + cosine cos(2 w a) + sine sin(2 w a) is left if the axis is off by a. */
@@ -38,6 +38,8 @@ typedef struct tess_centre_wave {
     int64_t highest; /* harmonic that is fitted */
 } tess_centre_wave;
 
+/* What is left if the axis is off by `off`. */
+double tess_centre_left(const tess_centre_wave *waves, int64_t count, double off);
 /* Searches `reach` columns on both sides for the least. Returns false where another minimum is about as low, or the least
  * is at the end. `error` is one standard error if noise is white, `curvature` the second derivative. */
 bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, double *off, double *error,

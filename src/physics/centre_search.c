@@ -9,7 +9,7 @@ static const double APART = 0.35; /* columns to another minimum, at least */
 static const double CLEAR = 12;   /* variances of noise by which another minimum is larger, at least */
 static const double FEW = 10;     /* values of all frequencies that count at each */
 
-static double left_at(const tess_centre_wave *waves, int64_t count, double off)
+double tess_centre_left(const tess_centre_wave *waves, int64_t count, double off)
 {
     double sum = 0;
     for (int64_t w = 0; w < count; w++) {
@@ -37,7 +37,7 @@ static double search_steps(const tess_centre_wave *waves, int64_t count, int64_t
 {
     double best = 0, least = INFINITY;
     for (int64_t i = -steps; i <= steps; i++) {
-        const double is = left_at(waves, count, STEP * (double)i);
+        const double is = tess_centre_left(waves, count, STEP * (double)i);
         if (is < least)
             least = is, best = STEP * (double)i;
     }
@@ -51,7 +51,7 @@ static void weigh(tess_centre_wave *waves, int64_t count, double off)
     double values = 0;
     for (int64_t w = 0; w < count; w++)
         values += waves[w].left;
-    const double mean = left_at(waves, count, off) / values;
+    const double mean = tess_centre_left(waves, count, off) / values;
     for (int64_t w = 0; w < count; w++) {
         tess_centre_wave *is = waves + w;
         const double turn = 2 * is->frequency * off,
@@ -70,7 +70,7 @@ bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, do
     const int64_t steps = (int64_t)ceil(reach / STEP);
     double values = 0, first, second;
     weigh(waves, count, search_steps(waves, count, steps));
-    double best = search_steps(waves, count, steps), least = left_at(waves, count, best);
+    double best = search_steps(waves, count, steps), least = tess_centre_left(waves, count, best);
     if (fabs(best) > STEP * ((double)steps - 0.5))
         return false;
     const double coarse = best;
@@ -82,11 +82,11 @@ bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, do
     for (int64_t w = 0; w < count; w++)
         values += waves[w].left;
     slopes(waves, count, best, &first, &second);
-    least = fmin(least, left_at(waves, count, best));
+    least = fmin(least, tess_centre_left(waves, count, best));
     const double noise = 2 * fmax(least, 0) / values; /* twice as many frequencies as columns */
-    double before = INFINITY, here = left_at(waves, count, -STEP * (double)steps);
+    double before = INFINITY, here = tess_centre_left(waves, count, -STEP * (double)steps);
     for (int64_t i = -steps; i <= steps; i++) {
-        const double after = i < steps ? left_at(waves, count, STEP * (double)(i + 1)) : INFINITY;
+        const double after = i < steps ? tess_centre_left(waves, count, STEP * (double)(i + 1)) : INFINITY;
         if (here <= before && here <= after && fabs(STEP * (double)i - coarse) > APART &&
             !(here - least > CLEAR * noise))
             return false;

@@ -10,7 +10,10 @@
  *   E(a) = sum over w of m + c cos(2 w a) + s sin(2 w a),
  *
  * where m, c and s do not depend on a. Angles need not be even, because the harmonics are made orthogonal at those that
- * there are. The fit has white noise, so that the curvature of E gives the standard error. */
+ * there are. The fit has white noise, so that the curvature of E gives the standard error.
+ *
+ * An error of a column is the same in all views, so it adds a constant to both parts. The imaginary part of an object has
+ * none, so what a constant explains there must be noise; where it is more, it counts less by that ratio. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +25,8 @@ static const double pi = 3.14159265358979323846;
 enum {
     MOST_VIEWS = 256,
     LEAST_VIEWS = 16,
-    LEFT = 3,
-    NEWTON = 8
-};                                            /* LEFT: values that no harmonic fits, at least */
+    LEFT = 3 /* values that no harmonic fits, at least */
+};
 static const double HIGHEST = 0.7;            /* frequency along the columns, of the highest */
 static const double MARGIN = 2, GROWTH = 1.5; /* harmonics above w R: MARGIN + GROWTH (w R)^(1/3) */
 static const double FAINT = 0.003;            /* of the largest column: no object */
@@ -33,6 +35,10 @@ static const double ROOM = 1.1;               /* of the radius: columns that are
 static const double MODEL = 0.005;            /* columns: error without noise */
 static const double GAP = 4;                  /* mean steps between neighbouring directions, at most */
 static const double DEPENDENT = 1e-6;         /* of its length: a harmonic that the lower ones give */
+static const double PLAIN = 4;                /* standard errors by which columns' errors exceed noise */
+
+/* What is fitted: the harmonics of one parity, or the odd ones and a constant. */
+enum { EVEN, ODD, CONSTANT, FITS };
 
 typedef struct search {
     const tess_centre_views *v;
@@ -41,7 +47,8 @@ typedef struct search {
     double near, radius;
     double *angles, *line, *part, *basis; /* part: (waves, 2, count), real and imaginary */
     double *scores, *left[2]; /* of each group: see score_views; of the real and imaginary parts */
-    tess_centre_wave *wave;
+    tess_centre_wave *wave, *sums[FITS];
+    double share; /* with which the constant counts; 1: columns have no errors */
 } search;
 
 static int64_t most_waves(int64_t columns)
@@ -54,7 +61,7 @@ size_t tess_centre_waves_bytes(int64_t count, int64_t columns)
 {
     const int64_t views = tess_min_i64(count, MOST_VIEWS), waves = most_waves(columns);
     return (size_t)(4 * views + columns + 2 * waves * views + views * views) * sizeof(double) +
-           (size_t)waves * sizeof(tess_centre_wave);
+           (size_t)((1 + FITS) * waves) * sizeof(tess_centre_wave);
 }
 
 static int by_size(const void *a, const void *b)
@@ -176,15 +183,17 @@ static void leave(const search *s, const double *part, double *left)
     }
 }
 
-/* What the even (parity 0) or the odd harmonics (1) leave of the real and the imaginary parts: its sums, or with `scores`
- * the half derivative of E by the axis, view by view. */
-static void fit_harmonics(search *s, int parity, bool scores)
+/* What a fit leaves of the real and the imaginary parts: its sums; and, times `weight`, the half derivative of E by the
+ * axis, view by view. */
+static void fit_harmonics(search *s, int fit, double weight)
 {
-    const double sign = parity ? -1 : 1, *re = s->left[0], *im = s->left[1];
-    int64_t next = parity;
+    const double sign = fit == EVEN ? 1 : -1, *re = s->left[0], *im = s->left[1];
+    int64_t next = fit == EVEN ? 0 : 1;
     s->fitted = 0;
+    if (fit == CONSTANT)
+        add_harmonic(s, 0, false);
     for (int64_t w = 0; w < s->waves; w++) {
-        tess_centre_wave *is = s->wave + w;
+        const tess_centre_wave *is = s->wave + w;
         for (; next <= is->highest; next += 2) {
             add_harmonic(s, next, false);
             if (next)
@@ -192,16 +201,47 @@ static void fit_harmonics(search *s, int parity, bool scores)
         }
         for (int i = 0; i < 2; i++)
             leave(s, s->part + (2 * w + i) * s->count, s->left[i]);
-        for (int64_t k = 0; scores && k < s->count; k++)
-            s->scores[k] -= sign * is->frequency / is->variance * re[k] * im[k];
-        if (scores)
-            continue;
+        for (int64_t k = 0; weight > 0 && k < s->count; k++)
+            s->scores[k] -= weight * sign * is->frequency / is->variance * re[k] * im[k];
         const double rr = product(re, re, s->count), ii = product(im, im, s->count);
-        is->mean += 0.5 * (rr + ii);
-        is->cosine += 0.5 * sign * (rr - ii);
-        is->sine -= sign * product(re, im, s->count);
-        is->left += (double)(s->count - s->fitted);
+        s->sums[fit][w] = (tess_centre_wave){.frequency = is->frequency,
+                                             .mean = 0.5 * (rr + ii),
+                                             .cosine = 0.5 * sign * (rr - ii),
+                                             .sine = -sign * product(re, im, s->count),
+                                             .left = (double)(s->count - s->fitted)};
     }
+}
+
+/* The sums of all that is fitted, for the search. */
+static void add_sums(search *s)
+{
+    const double weights[FITS] = {1, s->share, 1 - s->share};
+    for (int64_t w = 0; w < s->waves; w++) {
+        tess_centre_wave *to = s->wave + w;
+        to->mean = to->cosine = to->sine = to->left = 0;
+        for (int fit = 0; fit < FITS; fit++) {
+            const tess_centre_wave *is = s->sums[fit] + w;
+            to->mean += weights[fit] * is->mean;
+            to->cosine += weights[fit] * is->cosine;
+            to->sine += weights[fit] * is->sine;
+            to->left += weights[fit] * is->left;
+        }
+    }
+}
+
+/* The share with which a constant counts: the variance of noise, by that of the constant if this is plainly larger. */
+static double share_of_constant(const search *s, double off)
+{
+    double left[FITS], values[FITS] = {0};
+    for (int fit = 0; fit < FITS; fit++) {
+        left[fit] = tess_centre_left(s->sums[fit], s->waves, off);
+        for (int64_t w = 0; w < s->waves; w++)
+            values[fit] += s->sums[fit][w].left;
+    }
+    const double number = values[ODD] - values[CONSTANT],
+                 noise = (left[EVEN] + left[CONSTANT]) / (values[EVEN] + values[CONSTANT]),
+                 ratio = (left[ODD] - left[CONSTANT]) / (number * noise);
+    return number > 0 && noise > 0 && ratio > 1 + PLAIN * sqrt(4 / number) ? 1 / ratio : 1;
 }
 
 /* The standard error from the views: each adds its own part to the derivative of E, and these are independent, also where
@@ -218,8 +258,10 @@ static double error_by_views(search *s, double off, double curvature)
         }
     }
     memset(s->scores, 0, (size_t)s->count * sizeof *s->scores);
-    for (int parity = 0; parity < 2; parity++)
-        fit_harmonics(s, parity, true);
+    fit_harmonics(s, EVEN, 1);
+    fit_harmonics(s, ODD, s->share);
+    if (s->share < 1)
+        fit_harmonics(s, CONSTANT, 1 - s->share);
     return sqrt(product(s->scores, s->scores, s->count)) / (0.5 * curvature);
 }
 
@@ -254,9 +296,9 @@ static void choose(search *s)
 }
 
 bool tess_centre_from_waves(const tess_centre_views *v, double near, double reach, void *memory,
-                            double *column, double *within)
+                            double *column, double *within, bool *uneven)
 {
-    search s = {.v = v, .near = near, .count = tess_min_i64(v->count, MOST_VIEWS)};
+    search s = {.v = v, .near = near, .share = 1, .count = tess_min_i64(v->count, MOST_VIEWS)};
     const int64_t waves = most_waves(v->columns);
     if (s.count < LEAST_VIEWS)
         return false;
@@ -268,17 +310,25 @@ bool tess_centre_from_waves(const tess_centre_views *v, double near, double reac
     s.left[0] = s.scores + s.count;
     s.left[1] = s.left[0] + s.count;
     s.wave = (tess_centre_wave *)(s.left[1] + s.count);
+    for (int fit = 0; fit < FITS; fit++)
+        s.sums[fit] = s.wave + (1 + fit) * waves;
     choose(&s);
     if (s.waves == 0)
         return false;
     transform(&s);
     if (has_gap(&s, s.basis))
         return false;
-    for (int parity = 0; parity < 2; parity++)
-        fit_harmonics(&s, parity, false);
+    for (int fit = 0; fit < FITS; fit++)
+        fit_harmonics(&s, fit, 0);
     double off, error, curvature;
-    if (!tess_centre_search(s.wave, s.waves, reach, &off, &error, &curvature))
-        return false;
+    for (int again = 0; again < 2; again++) {
+        add_sums(&s);
+        if (!tess_centre_search(s.wave, s.waves, reach, &off, &error, &curvature))
+            return false;
+        if (!again && (s.share = share_of_constant(&s, off)) == 1)
+            break;
+    }
+    *uneven = s.share < 1;
     *column = near + off;
     *within = hypot(fmax(error, error_by_views(&s, off, curvature)), MODEL);
     return isfinite(*within);

@@ -43,10 +43,11 @@ def solve(problem, truth):
     return record, out, 10 * np.log10(truth.max() ** 2 / np.mean((out - truth) ** 2)), result.err
 
 
-def scan(disks, errors, noisy=True, turn=180, centre=0.5 * (SIDE - 1), **entries):
+def scan(disks, errors, noisy=True, turn=180, centre=0.5 * (SIDE - 1), off=0, **entries):
+    """The axis is at the column `centre`, and `off` columns beside the one that is given."""
     lines = sinogram(disks, turn, centre)
     np.save(bench.path("s.npy"), ((counted(lines) if noisy else lines) + errors).astype("f4"))
-    return solve({"operator": "radon", "angles": {"from": 0, "to": turn, "count": VIEWS}, "centre": centre, "measurement": "s.npy", **entries}, image(disks))
+    return solve({"operator": "radon", "angles": {"from": 0, "to": turn, "count": VIEWS}, "centre": centre + off, "measurement": "s.npy", **entries}, image(disks))
 
 
 def cone(errors, **entries):
@@ -107,6 +108,10 @@ some = np.zeros(SIDE)
 some[random.choice(np.arange(12, SIDE - 12), 8, replace=False)] = 0.06
 better("all columns", scan(DISKS, every), scan(DISKS, every, rings=False), 5, size(every))
 better("8 columns", scan(DISKS, some), scan(DISKS, some, rings=False), 5, size(some))
+for centre in (47.75, 47.9):
+    stays(f"disks about column {centre}", scan(DISKS, 0, centre=centre), scan(DISKS, 0, centre=centre, rings=False))
+    better(f"8 columns about column {centre}", scan(DISKS, some, centre=centre), scan(DISKS, some, centre=centre, rings=False), 5, size(some))
+better("8 columns, the axis is not exact", scan(DISKS, some, off=0.06), scan(DISKS, some, off=0.06, rings=False), 5, size(some))
 better("a tube", scan(TUBE, every), scan(TUBE, every, rings=False), 3, size(every))
 better("off the axis", scan(APART, every, turn=360, centre=45.2), scan(APART, every, turn=360, centre=45.2, rings=False), 3, size(every))
 pixels = 0.02 * random.normal(size=(ROWS, COLUMNS))

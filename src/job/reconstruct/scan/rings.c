@@ -29,9 +29,10 @@ static const double TO_ERROR =
 static const double JITTER = 1;  /* columns within which all views show the axis */
 static const double WEAK = 0.18; /* of the range, times a pixel: rings that matter less than edges */
 static const double EDGE = 4.5, ALIKE = 3; /* medians of all columns; ratio of the two sides of an edge */
-static const double EXPLAINS = 1.0 / 6;    /* of a value, near the mirrored place */
+static const double EXPLAINS = 2;          /* times a value near the mirrored place */
+static const double SHARE = 0.2;           /* of all squares, beyond what the other side explains */
 static const double PLAIN_MEDIAN = 1.5;    /* standard errors of the median of all columns; noise has 0.7 */
-static const double DENSE = 2.5;           /* of what one sees: a median that edges do not reach */
+static const double DENSE = 2;             /* of what one sees: a median that edges do not reach */
 static const double WHOLE = 0.05;          /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
@@ -190,15 +191,15 @@ static void sharpen(const double *row, int64_t count, double *spare, double *out
 }
 
 /* What column i has that the other side of the axis does not explain. Where columns of one side lie between those of the
- * other, an edge is seen by other parts of a column, so that a value near the mirrored place explains a larger one. */
+ * other, an edge is seen by other parts of a column: it has other values there, but about the same energy. */
 static double beyond(const rings *r, const double *row, int64_t i, int64_t low, int64_t high)
 {
     if (low == high)
         return sqrt(0.5) * fabs(row[i] - row[low]);
     double most = 0;
     for (int64_t k = tess_max_i64(low - 1, 0); k <= tess_min_i64(high + 1, r->columns - 1); k++)
-        most = fmax(most, fabs(row[k]));
-    return fmax(0, fabs(row[i]) - most / EXPLAINS);
+        most = fmax(most, EXPLAINS * fabs(row[k]));
+    return sqrt(fmax(0, row[i] * row[i] - most * most));
 }
 
 /* Whether a row has errors; `error` is the standard error that noise causes. `level` is what is
@@ -206,7 +207,7 @@ static double beyond(const rings *r, const double *row, int64_t i, int64_t low, 
 static bool plain(const rings *r, const double *row, double error, double *sorted, double *level)
 {
     const double visible = LEAST * r->p->high;
-    double square = 0;
+    double square = 0, all = 0;
     int64_t count = 0;
     bool between = false;
     for (int64_t i = 0; i < r->columns; i++) {
@@ -217,15 +218,19 @@ static bool plain(const rings *r, const double *row, double error, double *sorte
             continue;
         const double off = beyond(r, row, i, (int64_t)low, (int64_t)high);
         square += off * off;
+        all += row[i] * row[i];
         between = between || low < high;
         count++;
     }
     qsort(sorted, (size_t)r->columns, sizeof *sorted, by_value);
     const double middle = sorted[r->columns / 2], one_sided = count > 0 ? sqrt(square / (double)count) : 0;
     *level = fmax(one_sided, middle);
-    /* errors of most columns explain each other if these lie between columns; edges are few */
-    return one_sided > fmax(PLAIN * error, visible) ||
-           (between && middle > fmax(PLAIN_MEDIAN * error, DENSE * visible));
+    if (!between)
+        return one_sided > fmax(PLAIN * error, visible);
+    /* thin shells leave much, of which the other side explains most; errors of most columns explain each other, but
+     * edges are few */
+    return (one_sided > fmax(PLAIN * error, visible) && square > SHARE * all) ||
+           middle > fmax(PLAIN_MEDIAN * error, DENSE * visible);
 }
 
 /* Takes back what both sides of the axis have, if it is more than other columns have: an edge of a symmetric object.
