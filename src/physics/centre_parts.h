@@ -23,6 +23,9 @@ typedef struct tess_centre_mass {
 tess_status tess_centre_from_mass(const tess_centre_views *v, double *moments, tess_centre_mass *out,
                                   tess_error *error) TESS_MUST_CHECK;
 
+/* The radius about the column `near` in which the object is; `noise` holds a value for each column. */
+double tess_centre_radius(const tess_centre_views *v, double near, double *noise);
+
 /* Searches `reach` columns on both sides of `near`. Returns false where all of these columns fit about as well as each
  * other, or the best one is the last. Otherwise `within` is one standard error, and `uneven` whether columns have errors
  * that are the same in all views. `memory` holds tess_centre_waves_bytes(). */

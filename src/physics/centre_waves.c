@@ -29,8 +29,6 @@ enum {
 };
 static const double HIGHEST = 0.7;            /* frequency along the columns, of the highest */
 static const double MARGIN = 2, GROWTH = 1.5; /* harmonics above w R: MARGIN + GROWTH (w R)^(1/3) */
-static const double FAINT = 0.003;            /* of the largest column: no object */
-static const double CERTAIN = 4;              /* standard errors of a column's mean: less may be noise */
 static const double ROOM = 1.1;               /* of the radius: columns that are used */
 static const double MODEL = 0.005;            /* columns: error without noise */
 static const double GAP = 4;                  /* mean steps between neighbouring directions, at most */
@@ -48,7 +46,8 @@ typedef struct search {
     double *angles, *line, *part, *basis; /* part: (waves, 2, count), real and imaginary */
     double *scores, *left[2]; /* of each group: see score_views; of the real and imaginary parts */
     tess_centre_wave *wave, *sums[FITS];
-    double share; /* with which the constant counts; 1: columns have no errors */
+    double *apart; /* square of what the odd harmonics leave of a constant of length 1, at each frequency */
+    double excess; /* variance of a constant by columns' errors, of that of noise; 0: they have none */
 } search;
 
 static int64_t most_waves(int64_t columns)
@@ -60,7 +59,7 @@ static int64_t most_waves(int64_t columns)
 size_t tess_centre_waves_bytes(int64_t count, int64_t columns)
 {
     const int64_t views = tess_min_i64(count, MOST_VIEWS), waves = most_waves(columns);
-    return (size_t)(4 * views + columns + 2 * waves * views + views * views) * sizeof(double) +
+    return (size_t)(4 * views + columns + waves + 2 * waves * views + views * views) * sizeof(double) +
            (size_t)((1 + FITS) * waves) * sizeof(tess_centre_wave);
 }
 
@@ -68,34 +67,6 @@ static int by_size(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-/* The radius about `near` in which the object is, from the means of the columns. */
-static double find_radius(const search *s, double *noise)
-{
-    const tess_centre_views *v = s->v;
-    double largest = 0, radius = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        const double least = fmax(pass ? CERTAIN * noise[v->columns / 2] : 0, FAINT * largest);
-        for (int64_t i = 0; i < v->columns; i++) {
-            double sum = 0, steps = 0;
-            for (int64_t k = 0; k < v->count; k++) {
-                const double is = (double)v->values[k * v->columns + i],
-                             step = k ? is - (double)v->values[(k - 1) * v->columns + i] : 0;
-                sum += is;
-                steps += step * step;
-            }
-            const double mean = fabs(sum) / (double)v->count;
-            if (pass && mean > least)
-                radius = fmax(radius, fabs((double)i - s->near));
-            largest = fmax(largest, mean);
-            if (!pass)
-                noise[i] = sqrt(0.5 * steps / (double)(v->count - 1) / (double)v->count);
-        }
-        if (!pass)
-            qsort(noise, (size_t)v->columns, sizeof *noise, by_size);
-    }
-    return fmax(radius, 1) + 2;
 }
 
 /* The mean of a group of views at nearly one angle, of which there are several where there are very many views. */
@@ -183,9 +154,28 @@ static void leave(const search *s, const double *part, double *left)
     }
 }
 
-/* What a fit leaves of the real and the imaginary parts: its sums; and, times `weight`, the half derivative of E by the
- * axis, view by view. */
-static void fit_harmonics(search *s, int fit, double weight)
+/* The square of what is left of a constant of length 1. */
+static double constant_left(const search *s)
+{
+    double left = 1;
+    for (int64_t b = 0; b < s->fitted; b++) {
+        double sum = 0;
+        for (int64_t k = 0; k < s->count; k++)
+            sum += s->basis[b * s->count + k];
+        left -= sum * sum / (double)s->count;
+    }
+    return fmax(left, 0);
+}
+
+/* For how much a fit counts. */
+static double weight(const search *s, int fit, int64_t w)
+{
+    const double share = 1 / (1 + s->excess * s->apart[w]);
+    return fit == EVEN ? 1 : fit == ODD ? share : 1 - share;
+}
+
+/* What a fit leaves of the real and the imaginary parts: its sums, or the half derivative of E by the axis, view by view. */
+static void fit_harmonics(search *s, int fit, bool scores)
 {
     const double sign = fit == EVEN ? 1 : -1, *re = s->left[0], *im = s->left[1];
     int64_t next = fit == EVEN ? 0 : 1;
@@ -201,8 +191,13 @@ static void fit_harmonics(search *s, int fit, double weight)
         }
         for (int i = 0; i < 2; i++)
             leave(s, s->part + (2 * w + i) * s->count, s->left[i]);
-        for (int64_t k = 0; weight > 0 && k < s->count; k++)
-            s->scores[k] -= weight * sign * is->frequency / is->variance * re[k] * im[k];
+        const double factor = scores ? weight(s, fit, w) * sign * is->frequency / is->variance : 0;
+        for (int64_t k = 0; scores && k < s->count; k++)
+            s->scores[k] -= factor * re[k] * im[k];
+        if (scores)
+            continue;
+        if (fit == ODD)
+            s->apart[w] = constant_left(s);
         const double rr = product(re, re, s->count), ii = product(im, im, s->count);
         s->sums[fit][w] = (tess_centre_wave){.frequency = is->frequency,
                                              .mean = 0.5 * (rr + ii),
@@ -215,33 +210,35 @@ static void fit_harmonics(search *s, int fit, double weight)
 /* The sums of all that is fitted, for the search. */
 static void add_sums(search *s)
 {
-    const double weights[FITS] = {1, s->share, 1 - s->share};
     for (int64_t w = 0; w < s->waves; w++) {
         tess_centre_wave *to = s->wave + w;
         to->mean = to->cosine = to->sine = to->left = 0;
         for (int fit = 0; fit < FITS; fit++) {
             const tess_centre_wave *is = s->sums[fit] + w;
-            to->mean += weights[fit] * is->mean;
-            to->cosine += weights[fit] * is->cosine;
-            to->sine += weights[fit] * is->sine;
-            to->left += weights[fit] * is->left;
+            const double share = weight(s, fit, w);
+            to->mean += share * is->mean;
+            to->cosine += share * is->cosine;
+            to->sine += share * is->sine;
+            to->left += share * is->left;
         }
     }
 }
 
-/* The share with which a constant counts: the variance of noise, by that of the constant if this is plainly larger. */
-static double share_of_constant(const search *s, double off)
+/* The variance that columns' errors add to a constant, of that of noise; 0 where noise explains it. */
+static double excess_of_constant(const search *s, double off)
 {
-    double left[FITS], values[FITS] = {0};
+    double left[FITS], values[FITS] = {0}, apart = 0;
     for (int fit = 0; fit < FITS; fit++) {
         left[fit] = tess_centre_left(s->sums[fit], s->waves, off);
         for (int64_t w = 0; w < s->waves; w++)
             values[fit] += s->sums[fit][w].left;
     }
+    for (int64_t w = 0; w < s->waves; w++)
+        apart += s->apart[w];
     const double number = values[ODD] - values[CONSTANT],
                  noise = (left[EVEN] + left[CONSTANT]) / (values[EVEN] + values[CONSTANT]),
-                 ratio = (left[ODD] - left[CONSTANT]) / (number * noise);
-    return number > 0 && noise > 0 && ratio > 1 + PLAIN * sqrt(4 / number) ? 1 / ratio : 1;
+                 more = number > 0 && noise > 0 ? (left[ODD] - left[CONSTANT]) / noise - number : 0;
+    return more > PLAIN * sqrt(4 * number) && apart > 0 ? more / apart : 0;
 }
 
 /* The standard error from the views: each adds its own part to the derivative of E, and these are independent, also where
@@ -258,10 +255,8 @@ static double error_by_views(search *s, double off, double curvature)
         }
     }
     memset(s->scores, 0, (size_t)s->count * sizeof *s->scores);
-    fit_harmonics(s, EVEN, 1);
-    fit_harmonics(s, ODD, s->share);
-    if (s->share < 1)
-        fit_harmonics(s, CONSTANT, 1 - s->share);
+    for (int fit = 0; fit < (s->excess > 0 ? FITS : CONSTANT); fit++)
+        fit_harmonics(s, fit, true);
     return sqrt(product(s->scores, s->scores, s->count)) / (0.5 * curvature);
 }
 
@@ -281,7 +276,7 @@ static bool has_gap(const search *s, double *sorted)
 static void choose(search *s)
 {
     const int64_t columns = s->v->columns;
-    s->radius = find_radius(s, s->line);
+    s->radius = tess_centre_radius(s->v, s->near, s->line);
     const double room = ROOM * s->radius, width = fmax(2 * room, 8);
     s->from = tess_max_i64(0, (int64_t)floor(s->near - room));
     s->to = tess_min_i64(columns, (int64_t)ceil(s->near + room) + 1);
@@ -298,7 +293,7 @@ static void choose(search *s)
 bool tess_centre_from_waves(const tess_centre_views *v, double near, double reach, void *memory,
                             double *column, double *within, bool *uneven)
 {
-    search s = {.v = v, .near = near, .share = 1, .count = tess_min_i64(v->count, MOST_VIEWS)};
+    search s = {.v = v, .near = near, .count = tess_min_i64(v->count, MOST_VIEWS)};
     const int64_t waves = most_waves(v->columns);
     if (s.count < LEAST_VIEWS)
         return false;
@@ -309,7 +304,8 @@ bool tess_centre_from_waves(const tess_centre_views *v, double near, double reac
     s.scores = s.basis + s.count * s.count;
     s.left[0] = s.scores + s.count;
     s.left[1] = s.left[0] + s.count;
-    s.wave = (tess_centre_wave *)(s.left[1] + s.count);
+    s.apart = s.left[1] + s.count;
+    s.wave = (tess_centre_wave *)(s.apart + waves);
     for (int fit = 0; fit < FITS; fit++)
         s.sums[fit] = s.wave + (1 + fit) * waves;
     choose(&s);
@@ -319,16 +315,16 @@ bool tess_centre_from_waves(const tess_centre_views *v, double near, double reac
     if (has_gap(&s, s.basis))
         return false;
     for (int fit = 0; fit < FITS; fit++)
-        fit_harmonics(&s, fit, 0);
+        fit_harmonics(&s, fit, false);
     double off, error, curvature;
     for (int again = 0; again < 2; again++) {
         add_sums(&s);
         if (!tess_centre_search(s.wave, s.waves, reach, &off, &error, &curvature))
             return false;
-        if (!again && (s.share = share_of_constant(&s, off)) == 1)
+        if (!again && !((s.excess = excess_of_constant(&s, off)) > 0))
             break;
     }
-    *uneven = s.share < 1;
+    *uneven = s.excess > 0;
     *column = near + off;
     *within = hypot(fmax(error, error_by_views(&s, off, curvature)), MODEL);
     return isfinite(*within);

@@ -39,7 +39,7 @@ int main(void)
     }
     printf("columns with errors: the axis is found to %.4f columns, %.2f times the error that is given\n",
            sqrt(squares), sqrt(ratios));
-    CHECK(sqrt(squares) < 0.06 && sqrt(ratios) < 2.5);
+    CHECK(sqrt(squares) < 0.05 && sqrt(ratios) < 2);
     free(views), free(draws), free(memory);
     return check_end();
 }

@@ -30,9 +30,9 @@ static const double JITTER = 1;  /* columns within which all views show the axis
 static const double WEAK = 0.18; /* of the range, times a pixel: rings that matter less than edges */
 static const double EDGE = 4.5, ALIKE = 3; /* medians of all columns; ratio of the two sides of an edge */
 static const double EXPLAINS = 2;          /* times a value near the mirrored place */
-static const double SHARE = 0.2;           /* of all squares, beyond what the other side explains */
+static const double SHARE = 0.17;          /* of all squares, beyond what the other side explains */
 static const double PLAIN_MEDIAN = 1.5;    /* standard errors of the median of all columns; noise has 0.7 */
-static const double DENSE = 2;             /* of what one sees: a median that edges do not reach */
+static const double DENSE = 1.25;          /* of what one sees: a median that edges do not reach */
 static const double WHOLE = 0.05;          /* of a column: columns of both sides are at the same distance */
 
 /* For each pixel: the mean over the views, the sum and the number of values near it, the error that was subtracted;
