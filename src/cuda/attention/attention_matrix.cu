@@ -9,6 +9,7 @@
  *
  * Scores and sums are fp32; the weights are rounded to the type of the values. */
 #include "cuda/attention/attention_matrix.cuh"
+#include "cuda/core/early.cuh"
 #include "op/attention.h"
 
 namespace
@@ -169,6 +170,7 @@ __global__ void __launch_bounds__(THREADS) matrix_kernel(const __grid_constant__
     const int first = ((int)blockIdx.x * WARPS + (int)threadIdx.x / 32) * TILES * ROWS;
     const int64_t query_at = blockIdx.y * job.first_step, key_at = query_at + job.part_step,
                   out_at = (int64_t)blockIdx.y * PIECES * PIECE;
+    wait_for_grid_before();
     for (int64_t n = blockIdx.z; n < job.in.n; n += gridDim.z) {
         queries<PIECES> q[TILES];
 #pragma unroll
@@ -199,6 +201,7 @@ __global__ void __launch_bounds__(THREADS) matrix_kernel(const __grid_constant__
         for (int i = 0; i < TILES; i++)
             store_queries<T, PIECES>(job, n, out_at, first + i * ROWS, q[i]);
     }
+    let_next_grid_start(); /* earlier, its blocks would share multiprocessors with those of this grid */
 }
 
 template <typename T, int PIECES, int TILES>
@@ -209,8 +212,7 @@ cudaError_t launch(const matrix_job &job, int heads, cudaStream_t stream)
                     (unsigned)(job.in.n < MOST_IMAGES ? job.in.n : MOST_IMAGES));
     if (TILES == 1 && (int64_t)((grid.x + 1) / 2) * grid.y * grid.z >= ENOUGH)
         return launch<T, PIECES, 2>(job, heads, stream);
-    matrix_kernel<T, PIECES, TILES><<<grid, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(matrix_kernel<T, PIECES, TILES>, job, grid, THREADS, stream);
 }
 
 template <typename T>

@@ -7,6 +7,7 @@
  * a row is found by 32-bit divisions: 64-bit ones would take longer than the memory accesses. */
 #include "cuda/conv/generic.h"
 #include "cuda/core/activation.cuh"
+#include "cuda/core/early.cuh"
 #include "cuda/core/values.cuh"
 
 namespace
@@ -109,6 +110,7 @@ template <typename OP, int N>
 __global__ void __launch_bounds__(THREADS) pointwise_kernel(const __grid_constant__ pointwise_job job)
 {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
+    wait_for_grid_before();
     if (i >= job.row)
         return;
     const unsigned x = i / job.pieces, c = (i - x * job.pieces) * N;
@@ -129,11 +131,9 @@ cudaError_t launch(const pointwise_job &job, cudaStream_t stream)
 {
     const dim3 blocks((job.row + THREADS - 1) / THREADS, (unsigned)(job.rows < MOST ? job.rows : MOST),
                       (unsigned)(job.out.n < MOST ? job.out.n : MOST));
-    if (job.sy == 2 && job.sx == 2)
-        pointwise_kernel<OP<T, N, 2>, N><<<blocks, THREADS, 0, stream>>>(job);
-    else
-        pointwise_kernel<OP<T, N, 0>, N><<<blocks, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(job.sy == 2 && job.sx == 2 ? pointwise_kernel<OP<T, N, 2>, N>
+                                                        : pointwise_kernel<OP<T, N, 0>, N>,
+                             job, blocks, THREADS, stream);
 }
 
 template <typename T, int N>

@@ -5,6 +5,7 @@
 
 #include <cuda.h>
 
+#include "cuda/core/early.cuh"
 #include "cuda/hopper/wgmma.cuh"
 
 enum { WARPGROUP = 128 };
@@ -94,18 +95,6 @@ static __device__ __forceinline__ void store_4d(const CUtensorMap *map, uint32_t
 static __device__ __forceinline__ void stores_read(void)
 {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
-/* Programmatic launch: the first waits until the results of the previous grid are visible, the second lets the
- * blocks of the next grid start. */
-static __device__ __forceinline__ void wait_for_grid_before(void)
-{
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-}
-
-static __device__ __forceinline__ void let_next_grid_start(void)
-{
-    asm volatile("griddepcontrol.launch_dependents;");
 }
 
 /* Makes ordinary writes to shared memory visible to bulk copies and matrix instructions. */

@@ -147,10 +147,13 @@ static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cud
 template <typename T, conv_end END, int ROWS>
 static cudaError_t run_nine(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    if (op->in[0].c > CHANNELS || op->out[0].c > CHANNELS)
+    if constexpr (ROWS == 8) /* a block rarely has a second tile, for which it would keep the weights */
         return launch<T, 9, false, END, CHANNELS, ROWS>(op, buffers, stream);
-    return op->in[0].c > CHANNELS / 2 ? launch<T, 9, true, END, CHANNELS, ROWS>(op, buffers, stream)
-                                      : launch<T, 9, true, END, CHANNELS / 2, ROWS>(op, buffers, stream);
+    else if (op->in[0].c > CHANNELS || op->out[0].c > CHANNELS)
+        return launch<T, 9, false, END, CHANNELS, ROWS>(op, buffers, stream);
+    else
+        return op->in[0].c > CHANNELS / 2 ? launch<T, 9, true, END, CHANNELS, ROWS>(op, buffers, stream)
+                                          : launch<T, 9, true, END, CHANNELS / 2, ROWS>(op, buffers, stream);
 }
 
 template <typename T, int ROWS>
@@ -166,23 +169,36 @@ static cudaError_t run_shape(const tess_op *op, const tess_op_buffers *buffers, 
                         : run_nine<T, PLAIN_END, ROWS>(op, buffers, stream);
 }
 
-/* Number of rounds of tiles over all multiprocessors, times the tile height. */
-static int64_t cost(const tess_op *op, int height)
+static int64_t tiles_of(const tess_op *op, int height)
 {
     const tess_tensor *grid = is_up(op) ? &op->in[0] : &op->out[0];
     const int64_t groups = steps_of(op->out[0].c) * (is_up(op) ? PHASES : 1);
     const int64_t shares = taps_of(op) == 1 || is_down(op) ? (groups + 1) / 2 : groups;
-    const int64_t tiles = (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * shares;
-    return (tiles + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
+    return (grid->w + 7) / 8 * ((grid->h + height - 1) / height) * grid->n * shares;
 }
 
-/* With full tiles, a small image would leave multiprocessors idle, so it uses half tiles. The sums do not
- * change. */
+/* Number of rounds of tiles over all multiprocessors, times the tile height. */
+static int64_t cost(const tess_op *op, int height)
+{
+    return (tiles_of(op, height) + tess_multiprocessors() - 1) / tess_multiprocessors() * height;
+}
+
+/* Tiles of a quarter, unless they would occupy most multiprocessors only now: the blocks of the next layer, which start
+ * before this one ends, need some as well. */
+static bool quarters(const tess_op *op)
+{
+    const int64_t few = tiles_of(op, 16), many = tiles_of(op, 8), all = tess_multiprocessors();
+    return cost(op, 8) * 10 < cost(op, 16) * 9 && (2 * many <= all || few >= all);
+}
+
+/* With full tiles, a small image would leave multiprocessors idle, so it uses tiles of a half or a quarter. The sums do
+ * not change. */
 template <typename T>
 static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    return cost(op, 16) * 10 < cost(op, 32) * 9 ? run_shape<T, 16>(op, buffers, stream)
-                                                : run_shape<T, 32>(op, buffers, stream);
+    if (cost(op, 16) * 10 >= cost(op, 32) * 9)
+        return run_shape<T, 32>(op, buffers, stream);
+    return quarters(op) ? run_shape<T, 8>(op, buffers, stream) : run_shape<T, 16>(op, buffers, stream);
 }
 
 static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
@@ -201,8 +217,10 @@ static void load_one(cudaError_t *result)
 
 template <typename T, conv_end END, int ROWS> static void load_nine(cudaError_t *result)
 {
-    load_one<T, 9, true, END, CHANNELS, ROWS>(result);
-    load_one<T, 9, true, END, CHANNELS / 2, ROWS>(result);
+    if constexpr (ROWS > 8) {
+        load_one<T, 9, true, END, CHANNELS, ROWS>(result);
+        load_one<T, 9, true, END, CHANNELS / 2, ROWS>(result);
+    }
     load_one<T, 9, false, END, CHANNELS, ROWS>(result);
 }
 
@@ -223,8 +241,10 @@ template <typename T, int ROWS> static void load_masked(cudaError_t *result)
 extern "C" cudaError_t tess_hopper_conv_load_masked(void)
 {
     cudaError_t result = cudaSuccess;
+    load_masked<__half, 8>(&result);
     load_masked<__half, 16>(&result);
     load_masked<__half, 32>(&result);
+    load_masked<__nv_bfloat16, 8>(&result);
     load_masked<__nv_bfloat16, 16>(&result);
     load_masked<__nv_bfloat16, 32>(&result);
     return result;
@@ -233,8 +253,10 @@ extern "C" cudaError_t tess_hopper_conv_load_masked(void)
 static cudaError_t load(int)
 {
     cudaError_t result = cudaSuccess;
+    load_shape<__half, 8>(&result);
     load_shape<__half, 16>(&result);
     load_shape<__half, 32>(&result);
+    load_shape<__nv_bfloat16, 8>(&result);
     load_shape<__nv_bfloat16, 16>(&result);
     load_shape<__nv_bfloat16, 32>(&result);
     return result;

@@ -1,5 +1,5 @@
 /* hopper_conv.cuh: convolutions by wgmma with the pixels as columns: D[64 outputs x 256 pixels], a tile 8 wide
- * and 32 tall (16 for small images).
+ * and 32 tall (16 or 8 for small images).
  *
  * A tile of pixels is loaded once for every 64 input channels, with its halo, and all nine taps read it at
  * shifted addresses: the matrix descriptor of a tap is that of the tile plus (dy * pitch + dx) rows. The
@@ -27,11 +27,9 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     /* The value is the same in a warp; the shuffle tells the compiler so. */
     const int group = __shfl_sync(~0u, threadIdx.x / WARPGROUP, 0);
     const int warp = __shfl_sync(~0u, threadIdx.x % WARPGROUP / 32, 0), lane = threadIdx.x % 32;
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < conv_barriers<tile_type>::count; i++) {
-            const bool shared = tile_type::paired && i / tile_type::stages == 1; /* stage_empty */
-            barrier_init(b.at + 8 * i, shared ? TEAMS : 1);
-        }
+    if (threadIdx.x < conv_barriers<tile_type>::count) {
+        const bool shared = tile_type::paired && threadIdx.x / tile_type::stages == 1; /* stage_empty */
+        barrier_init(b.at + 8 * threadIdx.x, shared ? TEAMS : 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -39,14 +37,19 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     if (group == TEAMS) {
         fewer_registers<40>();
         if (lane == 0 && warp == 0) {
+            fetch_map(&g.in[0]);
             wait_for_grid_before();
             load_pixels<TAPS, tile_type>(g, base, b);
         } else if (lane == 0 && warp == 1) {
             /* Loaded once and kept. */
             load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b);
         } else if (lane == 0 && warp == 2) {
+            if (g.residuals)
+                fetch_map(&g.residual[0][0]);
             wait_for_grid_before();
             load_residuals<END, tile_type>(g, base + tile_type::staging_at, b);
+        } else if (lane == 0) {
+            fetch_map(&g.out[0]);
         }
     } else {
         more_registers<232>();

@@ -39,13 +39,14 @@ template <int TAPS, int ROWS> struct conv_tile {
                                             : 1,
                          width = 8, height = ROWS, pixels = width * height;
     static constexpr bool paired = TAPS == 1; /* both warpgroups work on one tile */
-    static constexpr int stages = paired ? 3 : 2, slots = paired ? 8 : 9;
+    /* Small tiles are multiplied fast, and leave room for more weights that are under way. */
+    static constexpr int stages = paired ? 3 : 2, slots = paired ? 8 : ROWS == 8 ? 18 : 9;
     static constexpr int pitch = width + side - 1, stage_rows = pitch * (height + side - 1);
     static constexpr int load_bytes = stage_rows * ROW_BYTES, stage_bytes = (load_bytes + 1023) / 1024 * 1024;
     static constexpr int staging_bytes = pixels * ROW_BYTES;
     static constexpr int slots_at = stages * stage_bytes, staging_at = slots_at + slots * SLOT_BYTES,
                          barriers_at = staging_at + TEAMS * staging_bytes;
-    static constexpr int shared_bytes = barriers_at + 256 + 1024; /* 1024: to align the start */
+    static constexpr int shared_bytes = barriers_at + 512 + 1024; /* 1024: to align the start */
 };
 
 /* Addresses of the barriers, consecutive, 8 bytes each. */

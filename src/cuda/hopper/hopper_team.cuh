@@ -13,6 +13,7 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS
     int team, warp, lane;
     /* Row y: 4 y + 0, 1 are two pixels of one channel; 4 y + 2, 3 those of the channel 8 later. */
     float d[ROWS * 4];
+    float bias[2]; /* of this thread's two channels of the tile */
     ring_place stage, slot;
     uint32_t residual_round = 0;
 
@@ -114,16 +115,22 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS
         }
     }
 
+    /* Before the products, so that it is there after them. */
+    __device__ __forceinline__ void load_bias(const tile_place &p)
+    {
+        const int first = p.group % g.groups_per_phase * CHANNELS + 16 * warp + lane / 4;
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            bias[k] = 0;
+            if (g.bias && first + 8 * k < g.outputs)
+                asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(bias[k]) : "l"(g.bias + first + 8 * k));
+        }
+    }
+
     __device__ __forceinline__ void finish(const tile_place &p)
     {
         const bool leader = warp == 0 && lane == 0;
-        float bias[2] = {0, 0};
         const int channel = p.group % g.groups_per_phase * CHANNELS;
-        if (g.bias) {
-            const int first = channel + 16 * warp + lane / 4;
-            bias[0] = first < g.outputs ? __ldg(g.bias + first) : 0;
-            bias[1] = first + 8 < g.outputs ? __ldg(g.bias + first + 8) : 0;
-        }
         if (END == ADDS_MAP)
             add_map(p);
         const int staged_tiles = g.residuals + (END == TAKES_MASK ? 1 : 0);
@@ -183,10 +190,12 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS
         }
         bool first = true;
         for (int tile = blockIdx.x + team * gridDim.x; tile < g.tiles; tile += TEAMS * gridDim.x) {
+            const tile_place p = place_of<tile_type>(g, tile);
+            load_bias(p);
             named_sync(1 + team, TEAMS * WARPGROUP);
             multiply(first, tile + gridDim.x >= g.tiles);
             first = false;
-            finish(place_of<tile_type>(g, tile));
+            finish(p);
             skip();
         }
     }
@@ -197,6 +206,7 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS
         for (int tile = blockIdx.x; tile < g.tiles; tile += gridDim.x) {
             tile_place p = place_of<tile_type>(g, tile);
             p.group += team;
+            load_bias(p);
             multiply(true, true);
             finish(p);
         }

@@ -4,6 +4,7 @@
 #define TESS_CUDA_NORM_CLUSTER_CUH
 
 #include "cuda/core/activation.cuh"
+#include "cuda/core/early.cuh"
 #include "cuda/core/tensors.cuh"
 #include "cuda/norm/norm_split.h"
 
@@ -55,18 +56,6 @@ __device__ __forceinline__ void store_in_block(uint32_t at, int rank, float2 val
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(there), "f"(value.x), "f"(value.y)
                  : "memory");
-}
-
-/* Programmatic launch: the first lets the blocks of the next grid start, the second waits until the results of the
- * previous grid are visible. */
-__device__ __forceinline__ void let_next_grid_start()
-{
-    asm volatile("griddepcontrol.launch_dependents;");
-}
-
-__device__ __forceinline__ void wait_for_grid_before()
-{
-    asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 /* One piece of 16 bytes, of 8 or 4 values, and the values as floats. */

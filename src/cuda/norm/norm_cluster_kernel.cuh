@@ -95,21 +95,27 @@ template <typename T> __device__ __forceinline__ void copy_pixels(const cluster_
     }
 }
 
-/* Parameters, scales and shifts of the slice, without the statistics. */
-__device__ __forceinline__ void begin_table(const cluster_job &job, const share &h, float *table)
+/* Weight and bias of the channels of the slice: no kernel writes them, so blocks need not wait before they read them. */
+__device__ __forceinline__ void load_parameters(const cluster_job &job, const share &h, float *table)
 {
     const int channels = job.s.channels;
-    const int64_t all = job.in.c;
     for (int c = (int)threadIdx.x; c < channels; c += THREADS) {
-        double factor = job.weights[h.channel + c], offset = job.weights[all + h.channel + c];
-        if (job.modulation) {
-            const int64_t at = h.image * job.more_stride + h.channel + c;
-            const double scale = 1 + (double)tess_value_at(job.more, job.modulation, at);
-            factor *= scale;
-            offset = offset * scale + (double)tess_value_at(job.more, job.modulation, at + all);
-        }
-        table[c] = (float)factor;
-        table[channels + c] = (float)offset;
+        table[c] = job.weights[h.channel + c];
+        table[channels + c] = job.weights[job.in.c + h.channel + c];
+    }
+}
+
+/* Applies scales and shifts; each thread to what it has loaded. */
+__device__ __forceinline__ void modulate(const cluster_job &job, const share &h, float *table)
+{
+    const int channels = job.s.channels;
+    const int64_t first = h.image * job.more_stride + h.channel;
+    for (int c = (int)threadIdx.x; c < channels; c += THREADS) {
+        const float scale = tess_value_at(job.more, job.modulation, first + c),
+                    shift = tess_value_at(job.more, job.modulation, first + job.in.c + c);
+        const double factor = 1 + (double)scale;
+        table[c] = (float)((double)table[c] * factor);
+        table[channels + c] = (float)((double)table[channels + c] * factor + (double)shift);
     }
 }
 
@@ -209,13 +215,14 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
         cluster_arrive_started(); /* no block writes to another before that has started */
     const share h = share_of(job);
     let_next_grid_start();
+    load_parameters(job, h, table);
     wait_for_grid_before();
     moments<K> m;
     for (int fill = 0; fill < s.fills; fill++) {
         const share f = fill_of(job, h, fill);
         copy_pixels<T>(job, f);
-        if (fill == 0)
-            begin_table(job, h, table);
+        if (fill == 0 && job.modulation)
+            modulate(job, h, table);
         adder<T, SEGMENT> add;
         const moments<K> part = add.add_all(pieces, f.count);
         if (fill == 0)
