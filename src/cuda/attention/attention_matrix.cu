@@ -212,7 +212,7 @@ cudaError_t launch(const matrix_job &job, int heads, cudaStream_t stream)
                     (unsigned)(job.in.n < MOST_IMAGES ? job.in.n : MOST_IMAGES));
     if (TILES == 1 && (int64_t)((grid.x + 1) / 2) * grid.y * grid.z >= ENOUGH)
         return launch<T, PIECES, 2>(job, heads, stream);
-    return tess_launch_early(matrix_kernel<T, PIECES, TILES>, job, grid, THREADS, stream);
+    return tess_launch_early(matrix_kernel<T, PIECES, TILES>, grid, THREADS, 0, stream, job);
 }
 
 template <typename T>

@@ -5,6 +5,7 @@
  * A block of 128 threads holds the weights in shared memory, [in][out], and takes PIXELS pixels at a time, which lie one after
  * another: they are copied to shared memory as they are, and so are results back. A thread has 4 pixels x 4 outputs. */
 #include "cuda/conv/generic.h"
+#include "cuda/core/early.cuh"
 #include "cuda/core/load.h"
 #include "cuda/core/tensors.cuh"
 
@@ -113,6 +114,7 @@ __device__ __forceinline__ void multiply(const pixels_job &job, const float *wei
 template <typename In, typename Weight, typename Out>
 __global__ void __launch_bounds__(THREADS) pixels_kernel(const __grid_constant__ pixels_job job)
 {
+    begin_early();
     extern __shared__ __align__(16) float memory[];
     const int columns = SIDE * job.groups;
     float *weights = memory, *bias = weights + job.cin * columns, *tile = bias + columns,
@@ -165,8 +167,7 @@ cudaError_t launch(const pixels_job &job, cudaStream_t stream)
     if (result != cudaSuccess)
         return result;
     const unsigned blocks = (unsigned)(tiles < MOST_BLOCKS ? tiles : (int64_t)MOST_BLOCKS);
-    pixels_kernel<In, Weight, Out><<<blocks, THREADS, (size_t)bytes, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(pixels_kernel<In, Weight, Out>, blocks, THREADS, (size_t)bytes, stream, job);
 }
 
 template <typename T> cudaError_t launch_ends(const tess_op *op, const pixels_job &job, cudaStream_t stream)

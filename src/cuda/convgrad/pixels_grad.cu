@@ -7,6 +7,7 @@
  *
  * Grid: x parts, y pieces of THREADS tiles. */
 #include "cuda/convgrad/conv_grad.h"
+#include "cuda/core/early.cuh"
 #include "cuda/core/tensors.cuh"
 
 namespace
@@ -70,6 +71,7 @@ __device__ __forceinline__ void add_pixels(const float *row, const float *column
 
 __global__ void __launch_bounds__(THREADS, 3) grad_kernel(const __grid_constant__ pixels_job job)
 {
+    begin_early();
     extern __shared__ __align__(16) float memory[];
     float *rows = memory, *columns = rows + STEP * job.row_pitch;
     const int slice = job.slices > 1 ? (int)threadIdx.x / job.tiles : 0,
@@ -116,6 +118,7 @@ __global__ void __launch_bounds__(THREADS, 3) grad_kernel(const __grid_constant_
 
 __global__ void __launch_bounds__(THREADS) end_kernel(const __grid_constant__ pixels_job job)
 {
+    begin_early();
     __shared__ float sums[SLICES][ACROSS];
     const int lane = (int)threadIdx.x % ACROSS, slice = (int)threadIdx.x / ACROSS,
               all = job.cout * job.columns, at = (int)blockIdx.x * ACROSS + lane;
@@ -197,7 +200,7 @@ extern "C" cudaError_t tess_cuda_pixels_grad(const tess_op *op, const tess_op_bu
               values = job.slices > 1 && slices > step ? slices : step;
     const unsigned pieces = (unsigned)(job.slices > 1 ? 1 : (job.tiles + THREADS - 1) / THREADS),
                    results = (unsigned)((job.cout * job.columns + ACROSS - 1) / ACROSS);
-    grad_kernel<<<dim3((unsigned)job.parts, pieces), THREADS, (size_t)values * sizeof(float), stream>>>(job);
-    end_kernel<<<results, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    const cudaError_t result = tess_launch_early(grad_kernel, dim3((unsigned)job.parts, pieces), THREADS,
+                                                 (size_t)values * sizeof(float), stream, job);
+    return result != cudaSuccess ? result : tess_launch_early(end_kernel, results, THREADS, 0, stream, job);
 }

@@ -2,6 +2,7 @@
  * A block does 32 columns of one row with all taps. If there are many parts, its threads form slices: slice s adds
  * parts s, s + slices, ..., and the slices are added at the end. */
 #include "cuda/convgrad/sums.h"
+#include "cuda/core/early.cuh"
 #include "cuda/core/values.cuh"
 
 namespace
@@ -25,22 +26,13 @@ struct sum_jobs {
     bool accumulate;
 };
 
-/* Programmatic launch: the next kernel may start while the last blocks of this one end, as this one did. Does nothing
- * if the kernel was launched in the ordinary way. */
-__device__ __forceinline__ void wait_for_kernel_before(void)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
 /* N neighbouring columns at a time. */
 template <typename T, int N>
 __global__ void __launch_bounds__(MOST_THREADS) sum_kernel(const __grid_constant__ sum_jobs jobs)
 {
     extern __shared__ __align__(16) float sums[];
-    wait_for_kernel_before();
+    let_next_grid_start();
+    wait_for_grid_before();
     const bool second = blockIdx.x >= jobs.blocks[0];
     const sum_job &job = jobs.of[second];
     const unsigned block = blockIdx.x - (second ? jobs.blocks[0] : 0);

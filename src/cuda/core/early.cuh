@@ -22,10 +22,21 @@ static __device__ __forceinline__ void let_next_grid_start(void)
 #endif
 }
 
-/* A launch whose blocks may start early; every thread of the kernel must call wait_for_grid_before. */
-template <typename JOB>
-static cudaError_t tess_launch_early(void (*kernel)(JOB), const JOB &job, dim3 grid, unsigned threads,
-                                     cudaStream_t stream)
+enum { TESS_EARLY_FEW = 128 };
+
+/* The first call of a kernel that waits before it does anything. Only a small grid lets the next one start at once: the
+ * blocks of both would share multiprocessors unevenly. */
+static __device__ __forceinline__ void begin_early(void)
+{
+    wait_for_grid_before();
+    if (gridDim.x * gridDim.y * gridDim.z <= TESS_EARLY_FEW)
+        let_next_grid_start();
+}
+
+/* A launch whose blocks may start early; the threads of the kernel call wait_for_grid_before or begin_early. */
+template <typename... TAKEN, typename... GIVEN>
+static cudaError_t tess_launch_early(void (*kernel)(TAKEN...), dim3 grid, unsigned threads, size_t shared,
+                                     cudaStream_t stream, const GIVEN &...given)
 {
     int device = 0, major = 0;
     cudaError_t result = cudaGetDevice(&device);
@@ -39,10 +50,11 @@ static cudaError_t tess_launch_early(void (*kernel)(JOB), const JOB &job, dim3 g
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared;
     config.stream = stream;
     config.attrs = early;
     config.numAttrs = major >= 9 ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, job);
+    return cudaLaunchKernelEx(&config, kernel, given...);
 }
 
 #endif

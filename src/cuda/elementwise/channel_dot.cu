@@ -1,5 +1,6 @@
 /* CHANNEL_DOT: a group of `lanes` threads of a warp, a power of two, takes a pixel: each sums every lanes-th product in fp64,
  * then the group as a tree. CHANNEL_DOT_GRAD: one product a value. */
+#include "cuda/core/early.cuh"
 #include "cuda/core/tensors.cuh"
 
 namespace
@@ -25,6 +26,7 @@ __device__ __forceinline__ int64_t place(const dot_job &job, const tess_tensor &
 
 __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ dot_job job)
 {
+    begin_early();
     const int lane = (int)threadIdx.x % job.lanes;
     const int64_t groups = (int64_t)gridDim.x * (THREADS / job.lanes),
                   first = (int64_t)blockIdx.x * (THREADS / job.lanes) + threadIdx.x / job.lanes,
@@ -50,6 +52,7 @@ __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ do
 /* a: the gradient, of one channel; b: the other input. */
 __global__ void __launch_bounds__(THREADS) grad_kernel(const __grid_constant__ dot_job job)
 {
+    begin_early();
     const int64_t values = job.all * job.channels, step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < values; i += step) {
         const int64_t pixel = i / job.channels;
@@ -100,11 +103,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     const int64_t items = grad ? job.all * job.channels : job.all * job.lanes,
                   blocks = (items + THREADS - 1) / THREADS;
     const unsigned grid = (unsigned)(blocks < most_blocks ? blocks : most_blocks);
-    if (grad)
-        grad_kernel<<<grid, THREADS, 0, stream>>>(job);
-    else
-        dot_kernel<<<grid, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(grad ? grad_kernel : dot_kernel, grid, THREADS, 0, stream, job);
 }
 
 } // namespace

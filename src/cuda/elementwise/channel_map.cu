@@ -3,6 +3,7 @@
  * no softmax is to be summed: one launch instead of two, and no division for each value (dense_kernel). The gradient sums, for each channel, g u and g over parts of the pixels, whose number the size alone
  * sets: a block has `across` channels side by side and THREADS / across pixels; its threads' sums are added as a tree, and
  * one block at the end adds the parts in their order and makes the gradients of the parameters. */
+#include "cuda/core/early.cuh"
 #include "cuda/elementwise/channels.cuh"
 
 namespace
@@ -61,6 +62,7 @@ __device__ __forceinline__ void entry_of(const map_job &job, int i, double share
 
 __global__ void __launch_bounds__(THREADS) table_kernel(const __grid_constant__ map_job job)
 {
+    begin_early();
     const bool softmax = job.map.form == TESS_CHANNEL_SOFTMAX;
     if (softmax)
         tess_block_softmax<THREADS>(job.params, job.channels, tess_temperature(job.map.softmax, job.control),
@@ -83,6 +85,7 @@ __device__ __forceinline__ float mapped(const map_job &job, float x, float facto
 template <typename X, typename Y, int N>
 __global__ void __launch_bounds__(THREADS) dense_kernel(const __grid_constant__ map_job job)
 {
+    begin_early();
     __shared__ float factors[MOST_TABLE], centres[MOST_TABLE];
     for (int i = (int)threadIdx.x; i < job.channels; i += THREADS) {
         double factor, centre;
@@ -118,6 +121,7 @@ __device__ __forceinline__ int64_t place(const map_job &job, const tess_tensor &
 
 __global__ void __launch_bounds__(THREADS) map_kernel(const __grid_constant__ map_job job)
 {
+    begin_early();
     const int64_t values = job.all * job.channels, step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < values; i += step) {
         const int64_t pixel = i / job.channels;
@@ -132,6 +136,7 @@ __global__ void __launch_bounds__(THREADS) map_kernel(const __grid_constant__ ma
 /* Grid: x parts, y blocks of `across` channels. */
 __global__ void __launch_bounds__(THREADS) grad_kernel(const __grid_constant__ map_job job)
 {
+    begin_early();
     __shared__ double with[THREADS], alone[THREADS];
     const int lanes = THREADS / job.across, lane = (int)threadIdx.x / job.across,
               c = (int)blockIdx.y * job.across + (int)threadIdx.x % job.across;
@@ -169,6 +174,7 @@ __global__ void __launch_bounds__(THREADS) grad_kernel(const __grid_constant__ m
 /* One block. The sums of all parts go to those of the first. */
 __global__ void __launch_bounds__(THREADS) end_kernel(const __grid_constant__ map_job job)
 {
+    begin_early();
     const bool softmax = job.map.form == TESS_CHANNEL_SOFTMAX;
     double mean = 0;
     for (int c = (int)threadIdx.x; c < job.channels; c += THREADS) {
@@ -261,38 +267,29 @@ bool is_dense(const map_job &job)
            tess_dense(&job.out) && job.all * job.channels <= INT32_MAX;
 }
 
-template <typename X, typename Y> void launch_dense(const map_job &job, cudaStream_t stream)
+template <typename X, typename Y> cudaError_t launch_dense(const map_job &job, cudaStream_t stream)
 {
     const int64_t values = job.all * job.channels;
     const bool fours = values % 4 == 0 && (uintptr_t)job.from_x % (4 * sizeof(X)) == 0 &&
                        (uintptr_t)job.to % (4 * sizeof(Y)) == 0;
     const int64_t block = (fours ? 4 : 1) * THREADS, blocks = (values + block - 1) / block;
     const unsigned grid = (unsigned)(blocks < DENSE_BLOCKS ? blocks : (int64_t)DENSE_BLOCKS);
-    if (fours)
-        dense_kernel<X, Y, 4><<<grid, THREADS, 0, stream>>>(job);
-    else
-        dense_kernel<X, Y, 1><<<grid, THREADS, 0, stream>>>(job);
+    return tess_launch_early(fours ? dense_kernel<X, Y, 4> : dense_kernel<X, Y, 1>, grid, THREADS, 0, stream,
+                             job);
 }
 
-template <typename X> void launch_dense_to(const map_job &job, cudaStream_t stream)
+template <typename X> cudaError_t launch_dense_to(const map_job &job, cudaStream_t stream)
 {
-    if (job.out.dtype == TESS_F16)
-        launch_dense<X, __half>(job, stream);
-    else if (job.out.dtype == TESS_BF16)
-        launch_dense<X, __nv_bfloat16>(job, stream);
-    else
-        launch_dense<X, float>(job, stream);
+    return job.out.dtype == TESS_F16    ? launch_dense<X, __half>(job, stream)
+           : job.out.dtype == TESS_BF16 ? launch_dense<X, __nv_bfloat16>(job, stream)
+                                        : launch_dense<X, float>(job, stream);
 }
 
 cudaError_t run_dense(const map_job &job, cudaStream_t stream)
 {
-    if (job.x.dtype == TESS_F16)
-        launch_dense_to<__half>(job, stream);
-    else if (job.x.dtype == TESS_BF16)
-        launch_dense_to<__nv_bfloat16>(job, stream);
-    else
-        launch_dense_to<float>(job, stream);
-    return cudaGetLastError();
+    return job.x.dtype == TESS_F16    ? launch_dense_to<__half>(job, stream)
+           : job.x.dtype == TESS_BF16 ? launch_dense_to<__nv_bfloat16>(job, stream)
+                                      : launch_dense_to<float>(job, stream);
 }
 
 cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
@@ -332,17 +329,18 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     }
     if ((!grad || job.slope) && is_dense(job))
         return run_dense(job, stream);
-    table_kernel<<<1, THREADS, 0, stream>>>(job);
-    if (!grad || job.slope) {
+    cudaError_t result = tess_launch_early(table_kernel, 1, THREADS, 0, stream, job);
+    if (result == cudaSuccess && (!grad || job.slope)) {
         const int64_t blocks = (job.all * job.channels + THREADS - 1) / THREADS;
-        map_kernel<<<(unsigned)(blocks < most_blocks ? blocks : most_blocks), THREADS, 0, stream>>>(job);
-        return cudaGetLastError();
+        return tess_launch_early(map_kernel, (unsigned)(blocks < most_blocks ? blocks : most_blocks), THREADS,
+                                 0, stream, job);
     }
     const dim3 grid((unsigned)job.parts, (unsigned)((job.channels + job.across - 1) / job.across));
-    grad_kernel<<<grid, THREADS, 0, stream>>>(job);
-    if (job.gradients)
-        end_kernel<<<1, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    if (result == cudaSuccess)
+        result = tess_launch_early(grad_kernel, grid, THREADS, 0, stream, job);
+    if (result == cudaSuccess && job.gradients)
+        result = tess_launch_early(end_kernel, 1, THREADS, 0, stream, job);
+    return result;
 }
 
 } // namespace

@@ -110,7 +110,7 @@ template <typename OP, int N>
 __global__ void __launch_bounds__(THREADS) pointwise_kernel(const __grid_constant__ pointwise_job job)
 {
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
-    wait_for_grid_before();
+    begin_early();
     if (i >= job.row)
         return;
     const unsigned x = i / job.pieces, c = (i - x * job.pieces) * N;
@@ -133,7 +133,7 @@ cudaError_t launch(const pointwise_job &job, cudaStream_t stream)
                       (unsigned)(job.out.n < MOST ? job.out.n : MOST));
     return tess_launch_early(job.sy == 2 && job.sx == 2 ? pointwise_kernel<OP<T, N, 2>, N>
                                                         : pointwise_kernel<OP<T, N, 0>, N>,
-                             job, blocks, THREADS, stream);
+                             blocks, THREADS, 0, stream, job);
 }
 
 template <typename T, int N>

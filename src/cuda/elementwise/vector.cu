@@ -8,6 +8,7 @@
  * each thread every THREADS-th value, then the block as a tree. One block then sums the parts in the same way.
  * There are no atomics, so the bits do not depend on the card or on other work. */
 #include "cuda/core/cuda.h"
+#include "cuda/core/early.cuh"
 #include "cuda/core/load.h"
 #include "cuda/core/sums.cuh"
 
@@ -46,6 +47,7 @@ struct combine_job {
 
 __global__ void __launch_bounds__(THREADS) combine_kernel(const __grid_constant__ combine_job job)
 {
+    begin_early();
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= job.l.row)
         return;
@@ -135,6 +137,7 @@ __device__ __forceinline__ double dot_dense(const dot_job &job, int64_t i, int64
 /* One block per part; products of two floats are exact in fp64. */
 __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ dot_job job)
 {
+    begin_early();
     const int64_t all = (int64_t)job.l.count * job.l.row, begin = (int64_t)blockIdx.x * PART,
                   end = begin + PART < all ? begin + PART : all;
     double sum = 0;
@@ -155,6 +158,7 @@ __global__ void __launch_bounds__(THREADS) dot_kernel(const __grid_constant__ do
 
 __global__ void __launch_bounds__(THREADS) dot_end_kernel(const double *parts, int64_t count, double *out)
 {
+    begin_early();
     double sum = 0;
     for (int64_t i = threadIdx.x; i < count; i += THREADS)
         sum += parts[i];
@@ -226,8 +230,7 @@ cudaError_t run_combine(const tess_op *op, const tess_op_buffers *b, cudaStream_
         job.l.d = job.l.h = job.l.count = 1;
         job.out.stride_w = job.from[0].stride_w = job.from[1].stride_w = job.from[2].stride_w = job.l.c;
     }
-    combine_kernel<<<grid_of(job.l, 1), THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(combine_kernel, grid_of(job.l, 1), THREADS, 0, stream, job);
 }
 
 cudaError_t run_spectrum(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
@@ -266,10 +269,10 @@ cudaError_t run_dot(const tess_op *op, const tess_op_buffers *b, cudaStream_t st
     const int64_t parts = dot_parts(&op->in[0]);
     if (parts == 1)
         job.parts = (double *)b->out[0];
-    dot_kernel<<<(unsigned)parts, THREADS, 0, stream>>>(job);
-    if (parts > 1)
-        dot_end_kernel<<<1, THREADS, 0, stream>>>(job.parts, parts, (double *)b->out[0]);
-    return cudaGetLastError();
+    const cudaError_t result = tess_launch_early(dot_kernel, (unsigned)parts, THREADS, 0, stream, job);
+    if (result != cudaSuccess || parts <= 1)
+        return result;
+    return tess_launch_early(dot_end_kernel, 1, THREADS, 0, stream, job.parts, parts, (double *)b->out[0]);
 }
 
 const char *refuses_factor(const tess_op *op)

@@ -2,6 +2,7 @@
  * the gradient of a part and sums its loss: each thread every THREADS-th value, then the block as a tree; one block
  * then sums the parts in the same way. A mask is summed first, because the gradient is divided by its sum. All
  * arithmetic is fp64: the tensors are small next to a network's activations. */
+#include "cuda/core/early.cuh"
 #include "cuda/core/sums.cuh"
 #include "cuda/core/tensors.cuh"
 
@@ -89,6 +90,7 @@ __device__ __forceinline__ double count_of(const loss_job &job)
 
 __global__ void __launch_bounds__(THREADS) weights_kernel(const __grid_constant__ loss_job job)
 {
+    begin_early();
     const int64_t begin = (int64_t)blockIdx.x * PART,
                   end = begin + PART < job.values ? begin + PART : job.values;
     double sum = 0;
@@ -102,6 +104,7 @@ __global__ void __launch_bounds__(THREADS) weights_kernel(const __grid_constant_
 /* A mask of zeros gives a loss of zero and no gradient. */
 __global__ void __launch_bounds__(THREADS) loss_kernel(const __grid_constant__ loss_job job)
 {
+    begin_early();
     const int64_t begin = (int64_t)blockIdx.x * PART,
                   end = begin + PART < job.values ? begin + PART : job.values;
     const bool masked = job.loss.kind == TESS_MASKED_MSE;
@@ -126,6 +129,7 @@ __global__ void __launch_bounds__(THREADS) loss_kernel(const __grid_constant__ l
 /* One block: the sum of the parts, as the mask's weights or as the loss. */
 __global__ void __launch_bounds__(THREADS) end_kernel(const __grid_constant__ loss_job job, bool weights)
 {
+    begin_early();
     double sum = 0;
     for (unsigned i = threadIdx.x; i < job.parts; i += THREADS)
         sum += job.sums[i];
@@ -197,13 +201,15 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.total = (double *)b->out[1];
     job.weights = (double *)b->workspace;
     job.sums = job.weights + 1;
+    cudaError_t result = cudaSuccess;
     if (masked) {
-        weights_kernel<<<job.parts, THREADS, 0, stream>>>(job);
-        end_kernel<<<1, THREADS, 0, stream>>>(job, true);
+        result = tess_launch_early(weights_kernel, job.parts, THREADS, 0, stream, job);
+        if (result == cudaSuccess)
+            result = tess_launch_early(end_kernel, 1, THREADS, 0, stream, job, true);
     }
-    loss_kernel<<<job.parts, THREADS, 0, stream>>>(job);
-    end_kernel<<<1, THREADS, 0, stream>>>(job, false);
-    return cudaGetLastError();
+    if (result == cudaSuccess)
+        result = tess_launch_early(loss_kernel, job.parts, THREADS, 0, stream, job);
+    return result != cudaSuccess ? result : tess_launch_early(end_kernel, 1, THREADS, 0, stream, job, false);
 }
 
 } // namespace

@@ -4,6 +4,7 @@
  *
  * Formulas and their order are those of PyTorch 2 (torch/optim, single tensor), in fp32 without contraction, with
  * factors computed in fp64: on the CPU the same steps give the same bits. */
+#include "cuda/core/early.cuh"
 #include "cuda/core/tensors.cuh"
 
 namespace
@@ -104,6 +105,7 @@ template <int N> __device__ __forceinline__ void step(const step_job &job, const
 /* Grid: x over blocks of PIECES * THREADS pieces of N values; the last piece may have fewer. */
 template <int N> __global__ void __launch_bounds__(THREADS) step_kernel(const __grid_constant__ step_job job)
 {
+    begin_early();
     if (!finite(*job.squares))
         return;
     const step_factors f = factors_of(job);
@@ -139,6 +141,7 @@ template <int N> __device__ __forceinline__ void average(const average_job &job,
 template <int N>
 __global__ void __launch_bounds__(THREADS) average_kernel(const __grid_constant__ average_job job)
 {
+    begin_early();
     if (!finite(*job.squares))
         return;
     const double decay = job.control[TESS_CONTROL_DECAY];
@@ -174,11 +177,8 @@ cudaError_t run_average(const tess_op *op, const tess_op_buffers *b, cudaStream_
     const bool vectors = ((uintptr_t)job.from | (uintptr_t)job.to) % 16 == 0;
     const int64_t block = (vectors ? 4 : 1) * PIECES * THREADS;
     const unsigned blocks = (unsigned)((job.values + block - 1) / block);
-    if (vectors)
-        average_kernel<4><<<blocks, THREADS, 0, stream>>>(job);
-    else
-        average_kernel<1><<<blocks, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(vectors ? average_kernel<4> : average_kernel<1>, blocks, THREADS, 0, stream,
+                             job);
 }
 
 cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream)
@@ -199,11 +199,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
         0;
     const int64_t block = (vectors ? 4 : 1) * PIECES * THREADS;
     const unsigned blocks = (unsigned)((job.values + block - 1) / block);
-    if (vectors)
-        step_kernel<4><<<blocks, THREADS, 0, stream>>>(job);
-    else
-        step_kernel<1><<<blocks, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(vectors ? step_kernel<4> : step_kernel<1>, blocks, THREADS, 0, stream, job);
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 /* PENALTY: parameters are few, so one block does it, in fp64. Threads divide pairs of rows, rows, columns and values, and a
  * barrier lies between what is written and what reads it; sums over the block are trees. */
+#include "cuda/core/early.cuh"
 #include "cuda/elementwise/channels.cuh"
 
 namespace
@@ -128,6 +129,7 @@ __device__ double of_factors(const penalty_job &job)
 
 __global__ void __launch_bounds__(THREADS) penalty_kernel(const __grid_constant__ penalty_job job)
 {
+    begin_early();
     double loss = 0;
     switch (job.p.kind) {
     case TESS_ORTHOGONALITY:
@@ -176,8 +178,7 @@ cudaError_t run(const tess_op *op, const tess_op_buffers *b, cudaStream_t stream
     job.gram = (double *)b->workspace;
     job.lengths = job.gram + job.p.rows * job.p.rows;
     job.columns = job.lengths + job.p.rows;
-    penalty_kernel<<<1, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(penalty_kernel, 1, THREADS, 0, stream, job);
 }
 
 } // namespace

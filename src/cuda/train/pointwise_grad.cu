@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "cuda/core/activation.cuh"
+#include "cuda/core/early.cuh"
 #include "cuda/core/tensors.cuh"
 
 namespace
@@ -192,6 +193,7 @@ template <typename T, int N, int> struct dropout {
 template <typename OP, int N>
 __global__ void __launch_bounds__(THREADS) grad_kernel(const __grid_constant__ grad_job job)
 {
+    begin_early();
     const unsigned i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= job.row)
         return;
@@ -206,11 +208,9 @@ template <template <typename, int, int> class OP, typename T, int N>
 cudaError_t launch(const grad_job &job, cudaStream_t stream)
 {
     const dim3 blocks((job.row + THREADS - 1) / THREADS, job.rows < MOST ? job.rows : MOST);
-    if (job.sz == 1 && job.sy == 2 && job.sx == 2)
-        grad_kernel<OP<T, N, 2>, N><<<blocks, THREADS, 0, stream>>>(job);
-    else
-        grad_kernel<OP<T, N, 0>, N><<<blocks, THREADS, 0, stream>>>(job);
-    return cudaGetLastError();
+    return tess_launch_early(job.sz == 1 && job.sy == 2 && job.sx == 2 ? grad_kernel<OP<T, N, 2>, N>
+                                                                       : grad_kernel<OP<T, N, 0>, N>,
+                             blocks, THREADS, 0, stream, job);
 }
 
 template <typename T, int N> cudaError_t launch_kind(tess_op_kind kind, grad_job &job, cudaStream_t stream)
