@@ -148,10 +148,14 @@ void tess_spectral_fold(const tess_spectral_state *state, int at, int to, double
     int chain[TESS_PIPELINE_NODES], length = 0;
     for (int node = to; node != at; node = plan->pipeline.nodes[node].from)
         chain[length++] = node;
-    clear(a, b, in, in);
-    for (int i = 0; i < in; i++)
-        diagonal(a, b, in, i, 1, 0);
-    while (length--) {
+    if (length > 0) {
+        tess_node_affine(state, chain[--length], a, b);
+    } else {
+        clear(a, b, in, in);
+        for (int i = 0; i < in; i++)
+            diagonal(a, b, in, i, 1, 0);
+    }
+    while (length-- > 0) {
         const int node = chain[length], k = tess_spectral_reads(plan, node), m = plan->channels[node];
         tess_node_affine(state, node, map, offset);
         tess_multiply(map, a, m, k, in, product);
