@@ -43,6 +43,8 @@ void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool d
 
 /* The same op on a dense image of `side` squared output pixels, or on so many pixels of a statistic. */
 tess_op tess_calibrate_resized(const tess_op *op, int64_t side);
+/* Of an op on images: with so many rows and columns. */
+tess_op tess_calibrate_sized(const tess_op *op, int64_t height, int64_t width);
 /* An op on pixels with many bands. */
 bool tess_calibrate_of_pixels(const tess_op *op);
 
