@@ -41,6 +41,10 @@ void tess_rates_read_cache(tess_rates *rates);
 /* Takes over classes of a JSON object; with `dated`, only those that are not too old. */
 void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool dated);
 
+/* Stores a rate in place of the one that is known, whichever is faster. */
+void tess_rates_replace(tess_rates *rates, const char *op_class, double overhead, double per_pixel,
+                        int64_t date);
+
 /* The same op on a dense image of `side` squared output pixels, or on so many pixels of a statistic. */
 tess_op tess_calibrate_resized(const tess_op *op, int64_t side);
 /* Of an op on images: with so many rows and columns. */
