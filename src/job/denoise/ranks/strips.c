@@ -236,7 +236,7 @@ static void say_shared(tess_denoise_job *job)
                          (long long)s->blocks.rows.count, (long long)s->blocks.columns.count,
                          (long long)s->most, (long long)s->most_columns);
     else if (!s->tiles && s->blocks.rows.by_speed)
-        used += snprintf(at, room, "strips, rows by the speed of the ranks: %lld to %lld",
+        used += snprintf(at, room, "strips of %lld to %lld rows, by the speed of the ranks",
                          (long long)tess_strips_least(&s->blocks.rows), (long long)s->most);
     else
         used += snprintf(at, room, "%s of at most %lld rows", s->tiles ? "rows of tiles" : "strips",
