@@ -116,13 +116,17 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
                           const tess_scale_point *predicted, const tess_strip_times *times,
                           const double *speeds, const tess_iteration_times *whole, tess_error *error)
 {
-    tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object();
+    tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object(),
+              *passes = tess_json_array();
     const double expected = predicted->denoiser + predicted->denoiser_communication;
     tess_json_set_bool(&record, "simulated", false);
     tess_json_set_string(&record, "measures", "denoiser");
     tess_json_set_int(&record, "launched_ranks", m->dist->size);
     tess_scaling_record(&record, line);
     add_division(&record, &times->strips, speeds);
+    for (int i = 0; i < times->pass_count; i++)
+        tess_json_append_double(&passes, times->passes[i]);
+    tess_json_set(&record, "pass_seconds", passes);
     tess_json_set_double(&record, "spread", times->spread);
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
     tess_json_set(&record, "link", link_record(&m->links));

@@ -149,6 +149,8 @@ static tess_status passes(strip *s, tess_strip_times *times, tess_error *error)
         if (i >= 0 && status == TESS_OK) {
             seconds[i] = slowest.seconds;
             seconds[repeats + i] = slowest.waiting;
+            if (i < TESS_STRIP_PASSES)
+                times->passes[times->pass_count++] = slowest.seconds;
         }
     }
     if (status == TESS_OK) {

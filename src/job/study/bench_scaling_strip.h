@@ -15,8 +15,12 @@ typedef struct tess_strip_job {
     uint64_t seed;
 } tess_strip_job;
 
+enum { TESS_STRIP_PASSES = 64 };
+
 typedef struct tess_strip_times {
     tess_strips strips;
+    double passes[TESS_STRIP_PASSES]; /* seconds of the first ones, in order */
+    int pass_count;
     double seconds, spread;        /* the median of passes, each the time of its slowest rank */
     double waiting;                /* of that rank, inside exchanges */
     double sent;                   /* the most bytes of a rank */
