@@ -157,6 +157,11 @@ static void check_timetable(void)
     CHECK_MSG(near(time.seconds, 16.5), "%g", time.seconds);
     CHECK_MSG(near(time.compute, 14) && near(time.communication, 2.5), "%g", time.compute);
     CHECK(near(time.sent, 6));
+    /* Rank 1 has half the speed. First exchange: it begins at 6, and rows are there at 7.5. Ranks 0, 2: 7.5 + 1 + 2 = 10.5. Rank 1: 14 +
+     * 2 + 4 = 20. Second: there at 22.5; ranks 0, 2 end at 23.5, rank 1 at 30.5. */
+    static const double speeds[] = {1, 0.5, 1};
+    CHECK(tess_timetable_run(ranks, speeds, 3, 1, &plain, &time, &error) == TESS_OK);
+    CHECK_MSG(near(time.seconds, 30.5) && near(time.compute, 28), "%g %g", time.seconds, time.compute);
     /* Alone it waits for nobody. */
     const tess_timetable alone = {.before = 7};
     ranks[0] = &alone;
