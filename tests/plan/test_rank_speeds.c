@@ -1,8 +1,14 @@
-/* The rows of an image divided among ranks by their speeds. */
+/* The rows of an image divided among ranks by their speeds; the rates of a rank of mean speed. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "check.h"
+#include "plan/machine.h"
+#include "plan/ranks/mean_rates.h"
 #include "plan/ranks/strips.h"
+#include "rank_threads.h"
 
 enum { MOST = TESS_STRIPS_BY_SPEED + 1 };
 
@@ -126,8 +132,52 @@ static void check_slow(void)
     }
 }
 
+/* Rank 2 has not measured all classes, and rank 0 lacks one, which stays as it is. */
+static void take_mean(rank_thread *t)
+{
+    tess_rates *rates = ((tess_rates **)t->user)[t->dist.rank];
+    tess_error error = {""};
+    CHECK_MSG(tess_mean_rates(rates, &t->dist, &error) == TESS_OK, "%s", error.text);
+}
+
+static void check_mean(void)
+{
+    static const char text[] =
+        "{\"kind\": \"cpu\", \"device\": \"d\", \"flops\": 1e11, \"bytes_per_second\": 1e10}";
+    char path[] = "/tmp/tessera-mean-XXXXXX";
+    const int file = mkstemp(path);
+    tess_rates *rates[3] = {NULL};
+    tess_error error = {""};
+    bool opened = file >= 0 && write(file, text, sizeof text - 1) == (ssize_t)sizeof text - 1;
+    for (int r = 0; r < 3 && opened; r++) {
+        opened = tess_machine_read(path, &rates[r], &error) == TESS_OK;
+        if (!opened)
+            break;
+        tess_rates_set(rates[r], "all", 1 + r, 10 - r);
+        if (r < 2)
+            tess_rates_set(rates[r], "two", 1, 2 + 2 * r);
+        if (r > 0)
+            tess_rates_set(rates[r], "beyond", r, r);
+    }
+    CHECK_MSG(opened, "%s", error.text);
+    if (opened)
+        rank_threads_run(3, NULL, take_mean, rates);
+    for (int r = 0; r < 3 && opened; r++) {
+        const tess_run_cost all = tess_rates_cost(rates[r], "all"), two = tess_rates_cost(rates[r], "two"),
+                            beyond = tess_rates_cost(rates[r], "beyond");
+        CHECK(all.overhead == 2 && all.per_pixel == 9 && two.overhead == 1 && two.per_pixel == 3);
+        CHECK(beyond.overhead == r && beyond.per_pixel == r);
+    }
+    for (int r = 0; r < 3; r++)
+        tess_rates_destroy(rates[r]);
+    if (file >= 0)
+        close(file);
+    remove(path);
+}
+
 int main(void)
 {
+    check_mean();
     check_random();
     check_equal();
     check_slow();
