@@ -112,6 +112,8 @@ static void print_program(void)
         ".TP\n.B TESSERA_RANK_SECONDS\nsilence after which a rank is taken for lost (default 15)\n"
         ".TP\n.B TESSERA_GRID\nrows and columns of ranks that share one image, as 2x3, in place of the "
         "plan's choice\n"
+        ".TP\n.B TESSERA_SPEEDS\nspeeds of the ranks by which they divide the rows of one image, as 1,1,2; "
+        "measure: also in short jobs; equal: never\n"
         ".TP\n.B TESSERA_MPI\nthe MPI module to use, a file\n"
         ".TP\n.B TESSERA_NCCL\n0: ranks on cards exchange rows through pinned memory; 1: by NCCL, or the "
         "job ends; a file: the NCCL library to use\n");

@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/rng.h"
 #include "base/trace.h"
+#include "plan/op_bench.h"
 #include "plan/rates_impl.h"
 
 enum { SMALL = 16, REPEATS = 3, MOST_REPEATS = 20, IN_A_ROW = 8 };
@@ -24,79 +24,19 @@ static bool queued(const tess_device *device)
     return !device->host_memory;
 }
 
-typedef struct bench {
-    tess_block in, out, residual, weights, workspace;
-} bench;
-
-static void bench_free(tess_device *device, bench *b)
-{
-    tess_block *blocks[] = {&b->in, &b->out, &b->residual, &b->weights, &b->workspace};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        device->memory->free(device, blocks[i]);
-}
-
-/* The sizes of a benchmark's buffers, in the order of its blocks. */
-static tess_status bench_sizes(tess_device *device, const tess_op *op, size_t sizes[5], tess_error *error)
-{
-    tess_op_needs needs;
-    TESS_TRY(device->ops->query(device, op, &needs, error));
-    if (!tess_tensor_bytes(&op->in[0], &sizes[0]) || !tess_tensor_bytes(&op->out[0], &sizes[1]))
-        return tess_fail(error, TESS_INTERNAL, "a calibration op is too large");
-    sizes[2] = tess_op_residuals(op) ? sizes[1] : 0;
-    for (int i = 1; i < op->inputs && tess_calibrate_of_pixels(op); i++) {
-        size_t bytes;
-        if (tess_tensor_bytes(&op->in[i], &bytes) && bytes > sizes[2])
-            sizes[2] = bytes;
-    }
-    sizes[3] = needs.weights;
-    sizes[4] = needs.workspace;
-    return TESS_OK;
-}
-
-static tess_status bench_alloc(tess_device *device, const tess_op *op, bench *b, tess_error *error)
-{
-    size_t sizes[5];
-    TESS_TRY(bench_sizes(device, op, sizes, error));
-    TESS_TRY(device->memory->alloc(device, &b->in, TESS_MEM_ACTIVATIONS, sizes[0], error));
-    TESS_TRY(device->memory->alloc(device, &b->out, TESS_MEM_ACTIVATIONS, sizes[1], error));
-    TESS_TRY(device->memory->alloc(device, &b->residual, TESS_MEM_ACTIVATIONS, sizes[2], error));
-    TESS_TRY(device->memory->alloc(device, &b->weights, TESS_MEM_WEIGHTS, sizes[3], error));
-    return device->memory->alloc(device, &b->workspace, TESS_MEM_WORKSPACE, sizes[4], error);
-}
-
-/* Writes random values, because the zeros of a fresh block can be faster than real data. */
-static void fill(tess_device *device, const tess_block *block, tess_dtype dtype)
-{
-    float values[256];
-    uint16_t halves[256];
-    tess_rng_normal((tess_rng_key){1, 2, 3}, 0, 256, values);
-    for (int i = 0; i < 256; i++)
-        halves[i] = dtype == TESS_F16 ? tess_float_to_half(values[i]) : tess_float_to_bf16(values[i]);
-    const bool half = tess_dtype_size(dtype) == 2;
-    const size_t first = half ? sizeof halves : sizeof values;
-    if (block->bytes < first)
-        return;
-    device->memory->copy(device, block->data, half ? (const void *)halves : (const void *)values, first,
-                         NULL);
-    for (size_t done = first, more; done < block->bytes; done += more) { /* doubled each time */
-        more = done < block->bytes - done ? done : block->bytes - done;
-        device->memory->copy(device, (char *)block->data + done, block->data, more, NULL);
-    }
-}
-
 /* Seconds of one run among others in the device's queue. */
-static tess_status time_queued(tess_device *device, const tess_prepared *prepared,
-                               const tess_op_buffers *buffers, double *seconds, tess_error *error)
+static tess_status time_queued(const tess_op_bench *bench, double *seconds, tess_error *error)
 {
+    tess_device *device = bench->device;
     tess_event *from = NULL, *to = NULL;
     tess_status status = device->streams->event_create(device, &from, error);
     if (status == TESS_OK)
         status = device->streams->event_create(device, &to, error);
-    device->ops->run(device, prepared, buffers, NULL); /* loads what is loaded on first use */
+    tess_op_bench_run(bench); /* loads what is loaded on first use */
     for (int repeat = 0; repeat < REPEATS && status == TESS_OK; repeat++) {
         device->streams->record(device, from, NULL);
         for (int i = 0; i < IN_A_ROW; i++)
-            device->ops->run(device, prepared, buffers, NULL);
+            tess_op_bench_run(bench);
         device->streams->record(device, to, NULL);
         status = device->streams->event_sync(device, to, error);
         if (status == TESS_OK)
@@ -109,8 +49,7 @@ static tess_status time_queued(tess_device *device, const tess_prepared *prepare
     return status;
 }
 
-static tess_status time_now(tess_device *device, const tess_prepared *prepared,
-                            const tess_op_buffers *buffers, double *seconds, tess_error *error)
+static tess_status time_now(const tess_op_bench *bench, double *seconds, tess_error *error)
 {
     const double begin = tess_clock();
     double best = INFINITY, second = INFINITY;
@@ -118,8 +57,8 @@ static tess_status time_now(tess_device *device, const tess_prepared *prepared,
         const double start = tess_clock();
         if (repeat >= REPEATS && (second <= AGREE * best || start - begin > MOST_SECONDS))
             break;
-        device->ops->run(device, prepared, buffers, NULL);
-        TESS_TRY(device->streams->sync(device, NULL, error));
+        tess_op_bench_run(bench);
+        TESS_TRY(bench->device->streams->sync(bench->device, NULL, error));
         const double now = tess_clock() - start;
         second = fmin(second, fmax(best, now));
         best = fmin(best, now);
@@ -132,26 +71,13 @@ static tess_status time_now(tess_device *device, const tess_prepared *prepared,
 static tess_status time_op(tess_device *device, const tess_op *base, int64_t side, double *seconds,
                            tess_error *error)
 {
-    tess_op op = tess_calibrate_resized(base, side);
-    bench b;
-    memset(&b, 0, sizeof b);
-    tess_prepared *prepared = NULL;
-    tess_status status = bench_alloc(device, &op, &b, error);
+    const tess_op op = tess_calibrate_resized(base, side);
+    tess_op_bench bench;
+    tess_status status = tess_op_bench_open(&bench, device, &op, error);
+    *seconds = INFINITY;
     if (status == TESS_OK)
-        status = device->ops->prepare(device, &op, &prepared, error);
-    if (status == TESS_OK) {
-        fill(device, &b.in, op.in[0].dtype);
-        fill(device, &b.residual, op.out[0].dtype);
-        fill(device, &b.weights, tess_op_precision(&op));
-        const tess_op_buffers buffers = {.in = {b.in.data, b.residual.data, b.residual.data},
-                                         .out = {b.out.data},
-                                         .weights = b.weights.data,
-                                         .workspace = b.workspace.data};
-        *seconds = INFINITY;
-        status = (queued(device) ? time_queued : time_now)(device, prepared, &buffers, seconds, error);
-        device->ops->release(device, prepared);
-    }
-    bench_free(device, &b);
+        status = (queued(device) ? time_queued : time_now)(&bench, seconds, error);
+    tess_op_bench_close(&bench);
     return status;
 }
 
@@ -159,10 +85,8 @@ static tess_status fits(tess_device *device, const tess_op *op, int64_t side, si
                         tess_error *error)
 {
     const tess_op sized = tess_calibrate_resized(op, side);
-    size_t sizes[5], total = 0;
-    TESS_TRY(bench_sizes(device, &sized, sizes, error));
-    for (int i = 0; i < 5; i++)
-        total += device->memory->granted(device, sizes[i]);
+    size_t total;
+    TESS_TRY(tess_op_bench_bytes(device, &sized, &total, error));
     *enough = total <= bytes;
     return TESS_OK;
 }
@@ -245,9 +169,9 @@ tess_status tess_rates_tune(tess_rates *rates, const tess_net_plan *plan, tess_r
     const double start = tess_clock();
     size_t most = 0;
     for (int i = 0; i < tess_net_plan_op_count(plan); i++) {
-        size_t sizes[5], total = 0;
-        TESS_TRY(bench_sizes(device, tess_net_plan_op(plan, i), sizes, error));
-        for (int k = 0; k < 5; k++)
+        size_t sizes[TESS_OP_BENCH_BLOCKS], total = 0;
+        TESS_TRY(tess_op_bench_sizes(device, tess_net_plan_op(plan, i), sizes, error));
+        for (int k = 0; k < TESS_OP_BENCH_BLOCKS; k++)
             total += tess_align_size(sizes[k], 4096);
         most = total > most ? total : most;
     }

@@ -25,20 +25,30 @@ static tess_op resized_pixels(const tess_op *op, int64_t side)
     return sized;
 }
 
+/* As many positions of the input as so many of the output are computed from, in rows or in columns. */
+static int64_t read_for(const tess_op *op, int64_t size)
+{
+    if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
+        return size / op->stride[TESS_HEIGHT];
+    if (op->kind == TESS_OP_UP_CONV)
+        return size / 2;
+    return op->kind == TESS_OP_ADD ? size : size * op->stride[TESS_HEIGHT];
+}
+
 tess_op tess_calibrate_resized(const tess_op *op, int64_t side)
 {
-    if (tess_calibrate_of_pixels(op))
-        return resized_pixels(op, side);
+    return tess_calibrate_of_pixels(op) ? resized_pixels(op, side) : tess_calibrate_sized(op, side, side);
+}
+
+tess_op tess_calibrate_sized(const tess_op *op, int64_t height, int64_t width)
+{
     tess_op sized = *op;
-    int64_t in = side, depth = depth_of(op), in_depth = depth * tess_max_i64(op->stride[TESS_DEPTH], 1);
+    int64_t depth = depth_of(op), in_depth = depth * tess_max_i64(op->stride[TESS_DEPTH], 1);
     if (op->kind == TESS_OP_CONV_TRANSPOSE || op->kind == TESS_OP_UPSAMPLE)
-        in = side / op->stride[TESS_HEIGHT], in_depth = depth / tess_max_i64(op->stride[TESS_DEPTH], 1);
-    else if (op->kind == TESS_OP_UP_CONV)
-        in = side / 2;
-    else if (op->kind != TESS_OP_ADD)
-        in = side * op->stride[TESS_HEIGHT];
-    sized.in[0] = tess_tensor_3d(op->in[0].dtype, 1, in_depth, in, in, op->in[0].c);
-    sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, side, side, op->out[0].c);
+        in_depth = depth / tess_max_i64(op->stride[TESS_DEPTH], 1);
+    sized.in[0] =
+        tess_tensor_3d(op->in[0].dtype, 1, in_depth, read_for(op, height), read_for(op, width), op->in[0].c);
+    sized.out[0] = tess_tensor_3d(op->out[0].dtype, 1, depth, height, width, op->out[0].c);
     sized.inputs -= op->mapped ? 1 : 0; /* one value per pixel: negligible */
     sized.mapped = false;
     for (int i = 1; i < sized.inputs; i++) {

@@ -59,7 +59,7 @@ typedef struct tess_cut_plan {
     size_t exchange_bytes; /* pinned, for the exchanges of a part with neighbours on such a device; else 0 */
     double seconds;
     bool calibrated;
-    char reason[280];
+    char reason[320];
 } tess_cut_plan;
 
 /* The windows of the plan, in the form that the room `window` uses. */

@@ -72,6 +72,15 @@ static void set_dated(tess_rates *rates, const char *op_class, double overhead, 
     entry->date = date;
 }
 
+void tess_rates_replace(tess_rates *rates, const char *op_class, double overhead, double per_pixel,
+                        int64_t date)
+{
+    rate *known = (rate *)find(rates, op_class);
+    if (known)
+        known->overhead = -1;
+    set_dated(rates, op_class, overhead, per_pixel, date);
+}
+
 void tess_rates_set(tess_rates *rates, const char *op_class, double overhead, double per_pixel)
 {
     set_dated(rates, op_class, overhead, per_pixel, (int64_t)time(NULL));

@@ -41,8 +41,14 @@ void tess_rates_read_cache(tess_rates *rates);
 /* Takes over classes of a JSON object; with `dated`, only those that are not too old. */
 void tess_rates_read_classes(tess_rates *rates, const tess_json *classes, bool dated);
 
+/* Stores a rate in place of the one that is known, whichever is faster. */
+void tess_rates_replace(tess_rates *rates, const char *op_class, double overhead, double per_pixel,
+                        int64_t date);
+
 /* The same op on a dense image of `side` squared output pixels, or on so many pixels of a statistic. */
 tess_op tess_calibrate_resized(const tess_op *op, int64_t side);
+/* Of an op on images: with so many rows and columns. */
+tess_op tess_calibrate_sized(const tess_op *op, int64_t height, int64_t width);
 /* An op on pixels with many bands. */
 bool tess_calibrate_of_pixels(const tess_op *op);
 

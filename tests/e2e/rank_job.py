@@ -31,11 +31,13 @@ class Job:
     def read(self):
         return json.loads(self.bench.path("record.json").read_text())
 
-    def check(self, ranks, kind="strips", grid=None):
-        """The record of `ranks` ranks, whose parts are of one kind; None: strips or blocks, whatever is faster. `grid`: rows and columns of blocks."""
+    def check(self, ranks, kind="strips", grid=None, speeds=None):
+        """The record of `ranks` ranks, whose parts are of one kind; None: strips or blocks, whatever is faster. `grid`: rows and columns of blocks; `speeds`: of the ranks."""
         bench, output = self.bench, self.bench.path(self.target)
         output.unlink(missing_ok=True)
-        env = {"TESSERA_GRID": "x".join(map(str, grid))} if grid else None
+        env = {"TESSERA_GRID": "x".join(map(str, grid))} if grid else {}
+        if speeds:
+            env["TESSERA_SPEEDS"] = speeds
         status, out, err = self.launcher.run(ranks, self.program, "denoise", self.words[0], output, *self.words[1:], env=env)
         if not bench.check(status == 0, f"{ranks} ranks: {self.name}: {status} {err[:500]}"):
             return None

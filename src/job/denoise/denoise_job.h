@@ -131,9 +131,10 @@ typedef struct tess_denoise_strips {
     tess_blocks blocks;         /* strips are a single column of them */
     int64_t most, most_columns; /* of the largest strip or block; columns: 0 unless there are blocks */
 } tess_denoise_strips;
-/* The bytes of one rank. */
+/* The bytes of one rank, and its speed beside the others; 0: not known. */
 typedef struct tess_denoise_rank {
     uint64_t planned, measured;
+    double speed;
 } tess_denoise_rank;
 
 /* The whole job: plan and results. */

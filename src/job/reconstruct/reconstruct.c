@@ -285,6 +285,10 @@ static tess_status describe_and_plan(tess_reconstruct_job *job, tess_context *co
         tess_parts_avoid_halo(&job->parts, &job->problem, &job->prior);
         status = tess_share_agree(job->problem.share, plan(job, error), error);
     }
+    if (status == TESS_OVER_LIMIT && job->parts.by_speed) { /* the same */
+        TESS_TRY(tess_parts_divide_equally(&job->parts, &job->problem, &job->prior, error));
+        status = tess_share_agree(job->problem.share, plan(job, error), error);
+    }
     TESS_TRY(status);
     if (tess_prior_in_strips(&job->prior)) /* that a strip is not cut says nothing */
         snprintf(job->prior.choice.reason, sizeof job->prior.choice.reason, "%s", job->parts.reason);

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include "base/checked.h"
+#include "job/common/rank_speeds.h"
 #include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/run/quality.h"
+#include "plan/ranks/strips.h"
 
 static const char ONCE[] = "start it once, without mpirun or srun";
 
@@ -43,11 +45,12 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
 }
 
 /* Strips begin at multiples of what the network needs, as for `denoise`, and each has rows enough for a window of SSIM, not
- * counting those of the margins. The largest is as small as possible: as few are longer as are needed so that the last one, with
- * all rows that are left, is not larger than those. Beside a wide margin, the first and the last strip are longer. */
-static tess_status divide_rows(tess_share *share, const tess_problem *p, const tess_prior *prior,
-                               tess_error *error)
+ * counting those of the margins. The largest is as small as possible, or by `speeds` of the ranks, if these are not NULL, the one that
+ * takes longest. Beside a wide margin, the first and the last strip are longer. */
+static tess_status divide_rows(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                               const double *speeds, tess_error *error)
 {
+    tess_share *share = &parts->share;
     const int64_t height = tess_problem_divided(p), above = p->margin[0];
     const tess_bound *bound = prior->model->bound;
     const int64_t least = tess_max_i64(tess_bound_least_strip(bound), TESS_JUDGE_BEFORE),
@@ -63,10 +66,12 @@ static tess_status divide_rows(tess_share *share, const tess_problem *p, const t
             "%lld ranks are too many for an image of %lld rows: with this network a strip has %lld "
             "of them or more, and ranks share no reconstruction in blocks; start at most %lld",
             (long long)size, (long long)height, (long long)step, (long long)many);
-    const int64_t each = height / (size * step), left = height - each * (size - 1) * step,
-                  more = left - (each + 1) * step, longer = more > 0 ? tess_ceil_div(more, step) : 0;
+    tess_strips strips = tess_strips_of_steps(step, steps, height, size);
+    if (speeds)
+        strips = tess_strips_by_speed(&strips, speeds);
+    parts->by_speed = strips.by_speed;
     for (int64_t r = 1; r < size; r++)
-        share->from[r] = step * tess_min_i64(tess_max_i64(each * r + tess_min_i64(longer, r), first + r - 1),
+        share->from[r] = step * tess_min_i64(tess_max_i64(tess_strips_row(&strips, r) / step, first + r - 1),
                                              last - (size - 1 - r));
     share->from[0] = 0;
     share->from[size] = height;
@@ -128,7 +133,7 @@ static tess_status divide(tess_parts *parts, const tess_problem *p, const tess_p
     if (!parts->share.from || !parts->ranks)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the ranks");
     return p->depth > 1 ? divide_slices(&parts->share, p->depth, prior, error)
-                        : divide_rows(&parts->share, p, prior, error);
+                        : divide_rows(parts, p, prior, NULL, error);
 }
 
 static void say_shared(tess_parts *parts, const tess_problem *p, const tess_prior *prior)
@@ -142,12 +147,20 @@ static void say_shared(tess_parts *parts, const tess_problem *p, const tess_prio
             "the views, onto which each projects its slab, so that none gathers the volume"};
     const int size = parts->share.dist->size;
     char blurs[160];
-    int64_t most = 0;
-    for (int r = 0; r < size; r++)
+    int64_t most = 0, least = parts->ranks[0].count;
+    char rows[80];
+    for (int r = 0; r < size; r++) {
         most = tess_max_i64(most, parts->ranks[r].count);
+        least = tess_min_i64(least, parts->ranks[r].count);
+    }
+    if (parts->by_speed)
+        snprintf(rows, sizeof rows, "strips of %lld to %lld rows, by the speed of the ranks,",
+                 (long long)least, (long long)most);
+    else
+        snprintf(rows, sizeof rows, "%s of at most %lld %s,", p->depth > 1 ? "slabs" : "strips",
+                 (long long)most, p->depth > 1 ? "slices" : "rows");
     tess_blur_exchange_say(&parts->blurs, blurs, sizeof blurs);
-    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s of at most %lld %s, %s%s, and share %s",
-             size, p->depth > 1 ? "slabs" : "strips", (long long)most, p->depth > 1 ? "slices" : "rows",
+    snprintf(parts->reason, sizeof parts->reason, "%d ranks have %s %s%s, and share %s", size, rows,
              volume         ? "exchange slices inside the network"
              : p->depth > 1 ? "denoise slices one by one"
                             : "exchange rows inside the network",
@@ -155,15 +168,9 @@ static void say_shared(tess_parts *parts, const tess_problem *p, const tess_prio
 }
 
 /* Rank 0 decides, so that all divide alike whatever kernels they have. */
-tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
-                              const tess_rates *rates, tess_error *error)
+static tess_status follow_first(tess_parts *parts, const tess_problem *p, tess_error *error)
 {
-    tess_dist *dist = prior->engine->dist;
-    parts->share.dist = dist;
-    if (dist->size == 1)
-        return TESS_OK;
-    TESS_TRY(tess_engine_same_inputs(prior->engine, hash_of(p), error));
-    TESS_TRY(tess_dist_agree(dist, divide(parts, p, prior, error), error));
+    tess_dist *dist = parts->share.dist;
     TESS_TRY(tess_dist_broadcast(dist, 0, parts->share.from,
                                  ((size_t)dist->size + 1) * sizeof *parts->share.from, error));
     for (int r = 0; r < dist->size; r++) {
@@ -171,8 +178,77 @@ tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const te
         parts->ranks[r].first = first / rows;
         parts->ranks[r].count = (tess_problem_shown(p, &parts->share, r + 1) - first) / rows;
     }
+    return TESS_OK;
+}
+
+/* Seconds of the network in one iteration on a strip of so many rows; 0: not known. */
+static double network_seconds(const tess_problem *p, const tess_prior *prior, int64_t rows)
+{
+    const tess_engine_model *model = prior->model;
+    const tess_plan_shape shape = {.n = 1,
+                                   .h = tess_round_up(rows, tess_net_grid(model->model.net, TESS_HEIGHT)),
+                                   .w = tess_round_up(p->width, tess_net_grid(model->model.net, TESS_WIDTH))};
+    tess_net_plan *plan = NULL;
+    tess_error ignored;
+    bool measured = true;
+    if (tess_net_plan_create(model->bound, shape, &plan, &ignored) != TESS_OK)
+        return 0;
+    const double seconds = tess_rates_plan_seconds(prior->engine->rates, plan, &measured);
+    tess_net_plan_destroy(plan);
+    return seconds * (double)(model->model.channels == 1 ? p->channels : 1);
+}
+
+/* Only where results do not depend on how the rows are divided, to the last bit: two runs may measure different speeds. */
+static tess_status divide_by_speed(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                                   int64_t iterations, tess_error *error)
+{
+    tess_dist *dist = parts->share.dist;
+    int64_t most = 0;
+    double *speeds;
+    if (p->depth > 1 || p->unknown)
+        return TESS_OK;
+    for (int r = 0; r < dist->size; r++)
+        most = tess_max_i64(most, parts->ranks[r].count);
+    const tess_rank_work work = {.model = prior->model,
+                                 .rows = most,
+                                 .width = p->width,
+                                 .ranks = dist->size,
+                                 .seconds = (double)iterations * network_seconds(p, prior, most),
+                                 .limit = tess_engine_free_limit(prior->engine)};
+    TESS_TRY(tess_rank_speeds(prior->engine, &work, &speeds, error));
+    if (!speeds)
+        return TESS_OK;
+    tess_status status = tess_dist_agree(dist, divide_rows(parts, p, prior, speeds, error), error);
+    if (status == TESS_OK)
+        status = follow_first(parts, p, error);
+    for (int r = 0; r < dist->size; r++)
+        parts->ranks[r].speed = speeds[r];
+    tess_small_free(speeds);
+    return status;
+}
+
+tess_status tess_parts_divide(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                              const tess_rates *rates, int64_t iterations, tess_error *error)
+{
+    tess_dist *dist = prior->engine->dist;
+    parts->share.dist = dist;
+    if (dist->size == 1)
+        return TESS_OK;
+    TESS_TRY(tess_engine_same_inputs(prior->engine, hash_of(p), error));
+    TESS_TRY(tess_dist_agree(dist, divide(parts, p, prior, error), error));
+    TESS_TRY(follow_first(parts, p, error));
+    TESS_TRY(divide_by_speed(parts, p, prior, iterations, error));
     if (p->unknown)
         TESS_TRY(tess_blur_way_choose(rates, p, &parts->share, &parts->blurs, error));
+    say_shared(parts, p, prior);
+    return TESS_OK;
+}
+
+tess_status tess_parts_divide_equally(tess_parts *parts, const tess_problem *p, const tess_prior *prior,
+                                      tess_error *error)
+{
+    TESS_TRY(tess_dist_agree(parts->share.dist, divide_rows(parts, p, prior, NULL, error), error));
+    TESS_TRY(follow_first(parts, p, error));
     say_shared(parts, p, prior);
     return TESS_OK;
 }
@@ -243,6 +319,8 @@ void tess_parts_record(const tess_parts *parts, const tess_problem *p, tess_json
         tess_json_set_int(&entry, "rank", r);
         tess_json_set_int(&entry, p->depth > 1 ? "first_slice" : "first_row", part->first);
         tess_json_set_int(&entry, p->depth > 1 ? "slices" : "rows", part->count);
+        if (part->speed > 0)
+            tess_json_set_double(&entry, "speed", part->speed);
         tess_json_set_int(&entry, "planned_bytes", (int64_t)part->planned);
         if (part->planned_host)
             tess_json_set_int(&entry, "planned_host_bytes", (int64_t)part->planned_host);

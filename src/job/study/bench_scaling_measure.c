@@ -1,13 +1,17 @@
 /* Measured points, under mpirun: the denoiser over strips of an image, as `denoise` runs it, with random pixels; and with all ranks
  * whole iterations of `reconstruct`. Each point also says
  * what the simulation makes of it, with the rates of ops and the link that were measured here, so that it is known how far it can
- * be trusted. All ranks measure their rates at the same time, because they share the memory's bandwidth. */
+ * be trusted. All ranks measure their rates at the same time, because they share the memory's bandwidth; the mean of all counts, and
+ * how fast each rank is beside the others. */
+#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "job/common/rank_speeds.h"
 #include "job/common/record.h"
 #include "job/study/bench_scaling_strip.h"
+#include "plan/ranks/mean_rates.h"
 
 typedef struct measuring {
     const tess_bench_settings *settings;
@@ -59,7 +63,8 @@ static tess_status calibrate(measuring *m, const tess_engine_model *model, const
                                         tess_net_grid(model->model.net, TESS_HEIGHT), model->weights.data,
                                         budget, error);
     tess_net_plan_destroy(plan);
-    return tess_dist_agree(m->dist, status, error);
+    TESS_TRY(tess_dist_agree(m->dist, status, error));
+    return tess_mean_rates(m->engine.rates, m->dist, error);
 }
 
 /* Rank 0 reports, and its decision to go on is everybody's. */
@@ -92,16 +97,36 @@ static tess_json *iteration_record(const tess_iteration_times *times)
     return record;
 }
 
+/* The rows of each rank, and the speeds by which they were divided. */
+static void add_division(tess_json **record, const tess_strips *strips, const double *speeds)
+{
+    tess_json *rows = tess_json_array(), *list = tess_json_array();
+    for (int64_t i = 0; i < strips->count; i++) {
+        tess_json_append_int(&rows, tess_strips_rows(strips, i));
+        tess_json_append_double(&list, speeds ? speeds[i] : 1);
+    }
+    tess_json_set(record, "rows_per_rank", rows);
+    if (speeds)
+        tess_json_set(record, "speeds", list);
+    else
+        tess_json_free(list);
+}
+
 static tess_status report(const measuring *m, const tess_scaling_line *line,
                           const tess_scale_point *predicted, const tess_strip_times *times,
-                          const tess_iteration_times *whole, tess_error *error)
+                          const double *speeds, const tess_iteration_times *whole, tess_error *error)
 {
-    tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object();
+    tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object(),
+              *passes = tess_json_array();
     const double expected = predicted->denoiser + predicted->denoiser_communication;
     tess_json_set_bool(&record, "simulated", false);
     tess_json_set_string(&record, "measures", "denoiser");
     tess_json_set_int(&record, "launched_ranks", m->dist->size);
     tess_scaling_record(&record, line);
+    add_division(&record, &times->strips, speeds);
+    for (int i = 0; i < times->pass_count; i++)
+        tess_json_append_double(&passes, times->passes[i]);
+    tess_json_set(&record, "pass_seconds", passes);
     tess_json_set_double(&record, "spread", times->spread);
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
     tess_json_set(&record, "link", link_record(&m->links));
@@ -117,19 +142,21 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
 }
 
 static tess_status time_strips(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
-                               int ranks, tess_scale_point *point, tess_strip_times *times, tess_error *error)
+                               int ranks, const double *speeds, tess_scale_point *point,
+                               tess_strip_times *times, tess_error *error)
 {
     const tess_strip_job job = {.engine = &m->engine,
                                 .model = model,
                                 .height = problem->height,
                                 .width = problem->width,
                                 .ranks = ranks,
+                                .speeds = speeds,
                                 .repeats = m->settings->repeats,
                                 .seed = m->settings->common.seed};
     TESS_TRY(tess_strip_measure(&job, times, error));
     *point = (tess_scale_point){.ranks = ranks,
-                                .used = times->used,
-                                .rows = times->rows,
+                                .used = (int)times->strips.count,
+                                .rows = tess_strips_most(&times->strips),
                                 .denoiser = times->seconds - times->waiting,
                                 .denoiser_communication = times->waiting,
                                 .seconds = times->seconds,
@@ -149,31 +176,60 @@ static tess_status iterate(measuring *m, const char *name, const tess_scale_prob
     return tess_dist_agree(m->dist, tess_engine_load(&m->engine, error), error);
 }
 
+/* How fast the ranks of a point are beside each other, as `denoise` would measure it for a long job; NULL: a single one. */
+static tess_status find_speeds(measuring *m, const tess_engine_model *model,
+                               const tess_scale_problem *problem, int ranks, double **speeds,
+                               tess_error *error)
+{
+    tess_strips strips = tess_strips_divide(model->bound, tess_net_grid(model->model.net, TESS_HEIGHT),
+                                            problem->height, ranks);
+    TESS_TRY(tess_dist_broadcast(m->dist, 0, &strips, sizeof strips, error));
+    const tess_rank_work work = {.model = model,
+                                 .rows = tess_strips_most(&strips),
+                                 .width = problem->width,
+                                 .ranks = strips.count,
+                                 .seconds = INFINITY,
+                                 .limit = tess_engine_free_limit(&m->engine)};
+    return tess_rank_speeds(&m->engine, &work, speeds, error);
+}
+
+/* The first point is the base. */
+static tess_status one_point(measuring *m, tess_engine_model *model, const char *name,
+                             const tess_scale_problem *problem, int ranks, const double *speeds,
+                             tess_scale_point *base, tess_error *error)
+{
+    tess_scale_setup setup = tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
+    tess_scale_point point, predicted, tall;
+    tess_strip_times times, ignored;
+    tess_iteration_times whole = {0};
+    tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = base};
+    TESS_TRY(time_strips(m, model, problem, ranks, speeds, &point, &times, error));
+    if (base->ranks == 0)
+        *base = point;
+    if (base->ranks == 1 && ranks > 1) {
+        tess_scale_problem taller = *problem;
+        taller.height *= ranks;
+        TESS_TRY(time_strips(m, model, &taller, ranks, speeds, &tall, &ignored, error));
+        line.weak_efficiency = base->seconds / tall.seconds;
+    }
+    setup.strips = &times.strips;
+    setup.speeds = speeds;
+    TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
+    if (ranks == m->dist->size)
+        TESS_TRY(iterate(m, name, problem, &whole, error));
+    return report(m, &line, &predicted, &times, speeds, &whole, error);
+}
+
 static tess_status one_image(measuring *m, tess_engine_model *model, const char *name,
                              const tess_scale_problem *problem, tess_error *error)
 {
-    const tess_scale_setup setup =
-        tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
     tess_scale_point base = {0};
     for (int i = 0; i < m->rank_count; i++) {
-        const int ranks = (int)m->ranks[i];
-        tess_scale_point point, predicted, tall;
-        tess_strip_times times, ignored;
-        tess_iteration_times whole = {0};
-        tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = &base};
-        TESS_TRY(time_strips(m, model, problem, ranks, &point, &times, error));
-        if (i == 0)
-            base = point;
-        if (base.ranks == 1 && ranks > 1) {
-            tess_scale_problem taller = *problem;
-            taller.height *= ranks;
-            TESS_TRY(time_strips(m, model, &taller, ranks, &tall, &ignored, error));
-            line.weak_efficiency = base.seconds / tall.seconds;
-        }
-        TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
-        if (ranks == m->dist->size)
-            TESS_TRY(iterate(m, name, problem, &whole, error));
-        TESS_TRY(report(m, &line, &predicted, &times, &whole, error));
+        double *speeds;
+        TESS_TRY(find_speeds(m, model, problem, (int)m->ranks[i], &speeds, error));
+        const tess_status status = one_point(m, model, name, problem, (int)m->ranks[i], speeds, &base, error);
+        tess_small_free(speeds);
+        TESS_TRY(status);
     }
     return TESS_OK;
 }

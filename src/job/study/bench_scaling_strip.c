@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "net/neighbours.h"
-#include "plan/ranks/strips.h"
 
 /* Exchanges with the neighbours, and how long this rank was inside of them. */
 typedef struct timed_neighbours {
@@ -150,6 +149,8 @@ static tess_status passes(strip *s, tess_strip_times *times, tess_error *error)
         if (i >= 0 && status == TESS_OK) {
             seconds[i] = slowest.seconds;
             seconds[repeats + i] = slowest.waiting;
+            if (i < TESS_STRIP_PASSES)
+                times->passes[times->pass_count++] = slowest.seconds;
         }
     }
     if (status == TESS_OK) {
@@ -188,10 +189,10 @@ tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *time
     tess_strips strips = tess_strips_divide(
         job->model->bound, tess_net_grid(job->model->model.net, TESS_HEIGHT), job->height, job->ranks);
     strip s = {.job = job, .device = job->engine->device};
+    if (job->speeds)
+        strips = tess_strips_by_speed(&strips, job->speeds);
     TESS_TRY(tess_dist_broadcast(dist, 0, &strips, sizeof strips, error)); /* rank 0's kernels decide */
-    *times = (tess_strip_times){.used = (int)strips.count};
-    for (int64_t i = 0; i < strips.count; i++)
-        times->rows = tess_max_i64(times->rows, tess_strips_rows(&strips, i));
+    *times = (tess_strip_times){.strips = strips};
     tess_memory_reset_peak(s.device->counter);
     tess_status status = tess_dist_agree(dist, open_strip(&s, &strips, error), error);
     if (status == TESS_OK)

@@ -9,14 +9,18 @@ typedef struct tess_strip_job {
     tess_engine *engine;
     tess_engine_model *model; /* loaded */
     int64_t height, width;
-    int ranks; /* the others have nothing to do */
+    int ranks;            /* the others have nothing to do */
+    const double *speeds; /* of these, by which rows are divided; NULL: not known */
     int repeats;
     uint64_t seed;
 } tess_strip_job;
 
+enum { TESS_STRIP_PASSES = 64 };
+
 typedef struct tess_strip_times {
-    int used;
-    int64_t rows;                  /* of the largest strip */
+    tess_strips strips;
+    double passes[TESS_STRIP_PASSES]; /* seconds of the first ones, in order */
+    int pass_count;
     double seconds, spread;        /* the median of passes, each the time of its slowest rank */
     double waiting;                /* of that rank, inside exchanges */
     double sent;                   /* the most bytes of a rank */

@@ -21,22 +21,14 @@ tess_blocks_part tess_blocks_part_of(const tess_blocks *b, int64_t rank)
                               .right = x + 1 < b->columns.count};
 }
 
-static int64_t most_of(const tess_strips *s)
-{
-    int64_t most = 0;
-    for (int64_t i = 0; i < s->count; i++)
-        most = tess_max_i64(most, tess_strips_rows(s, i));
-    return most;
-}
-
 int64_t tess_blocks_most_rows(const tess_blocks *b)
 {
-    return most_of(&b->rows);
+    return tess_strips_most(&b->rows);
 }
 
 int64_t tess_blocks_most_columns(const tess_blocks *b)
 {
-    return most_of(&b->columns);
+    return tess_strips_most(&b->columns);
 }
 
 tess_blocks tess_blocks_of(const tess_blocks_image *i, int64_t down, int64_t across)

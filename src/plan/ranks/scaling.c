@@ -148,11 +148,13 @@ static tess_status add_gradient(const tess_scale_setup *setup, const tess_scale_
 }
 
 /* Parts that differ in their neighbours or in their rows: first, last, inner ones, and longer ones; of blocks, the same in columns. */
-enum { MOST_KINDS = 36 };
+typedef struct strip_kind {
+    tess_plan_shape shape;
+    tess_timetable timetable;
+} strip_kind;
 
 typedef struct strip_kinds {
-    tess_plan_shape shape[MOST_KINDS];
-    tess_timetable timetable[MOST_KINDS];
+    strip_kind *list; /* has room for all ranks */
     int count;
 } strip_kinds;
 
@@ -160,16 +162,15 @@ static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setu
                                 int *index, tess_error *error)
 {
     for (*index = 0; *index < kinds->count; ++*index) {
-        const tess_plan_shape *s = &kinds->shape[*index];
+        const tess_plan_shape *s = &kinds->list[*index].shape;
         if (s->h == shape.h && s->w == shape.w && s->d == shape.d && s->above == shape.above &&
             s->below == shape.below && s->left == shape.left && s->right == shape.right &&
             s->slices == shape.slices)
             return TESS_OK;
     }
-    if (kinds->count == MOST_KINDS)
-        return tess_fail(error, TESS_INTERNAL, "strips of more than %d kinds", MOST_KINDS);
-    kinds->shape[kinds->count] = shape;
-    return tess_timetable_make(setup->bound, setup->rates, shape, &kinds->timetable[kinds->count++], error);
+    strip_kind *kind = &kinds->list[kinds->count++];
+    kind->shape = shape;
+    return tess_timetable_make(setup->bound, setup->rates, shape, &kind->timetable, error);
 }
 
 /* Groups are chosen for an inner strip whose exchange is the slowest: one between two nodes, if there is one. */
@@ -178,20 +179,20 @@ static tess_status avoid(strip_kinds *kinds, const tess_scale_setup *setup, int 
 {
     int inner = 0, lower = 0;
     for (int i = 0; i < kinds->count; i++)
-        if (kinds->timetable[i].sides >= kinds->timetable[inner].sides)
+        if (kinds->list[i].timetable.sides >= kinds->list[inner].timetable.sides)
             inner = i;
     for (int r = 0; r + 1 < ranks; r++)
         if (tess_links_exchange(&setup->links, ranks, r, 1) >
             tess_links_exchange(&setup->links, ranks, lower, 1))
             lower = r;
-    const tess_timetable *model = &kinds->timetable[inner];
+    const tess_timetable *model = &kinds->list[inner].timetable;
     int *groups = tess_small_alloc((size_t)model->count + 1, sizeof *groups);
     if (!groups)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a timetable");
     point->avoided =
         tess_timetable_groups(model, setup->rates, &setup->links, ranks, lower, setup->avoid, groups);
     for (int i = 0; i < kinds->count; i++)
-        tess_timetable_avoid(&kinds->timetable[i], setup->rates, groups);
+        tess_timetable_avoid(&kinds->list[i].timetable, setup->rates, groups);
     tess_small_free(groups);
     return TESS_OK;
 }
@@ -223,7 +224,7 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
     if (status == TESS_OK && setup->avoid > 1 && used > 1 && !point->slabs && !point->across)
         status = avoid(kinds, setup, used, point, error);
     for (int r = 0; r < used && status == TESS_OK; r++) {
-        of_rank[r] = &kinds->timetable[index[r]];
+        of_rank[r] = &kinds->list[index[r]].timetable;
         point->bytes = fmax(point->bytes,
                             of_rank[r]->arena_bytes + of_rank[r]->workspace_bytes + of_rank[r]->weight_bytes);
         point->measured = point->measured && of_rank[r]->measured;
@@ -240,6 +241,8 @@ static tess_strips divide_rows(const tess_scale_setup *setup, const tess_scale_p
     if (slabs)
         return tess_strips_of(tess_round_up(tess_bound_least_slab(setup->bound), setup->grid[TESS_DEPTH]),
                               p->depth, ranks);
+    if (setup->strips && setup->strips->height == p->height)
+        return *setup->strips;
     return tess_strips_divide(setup->bound, setup->grid[TESS_HEIGHT], p->height, ranks);
 }
 
@@ -247,7 +250,7 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
                             const tess_blocks *blocks, tess_scale_point *point, tess_error *error)
 {
     const int used = (int)tess_blocks_count(blocks), across = (int)blocks->columns.count;
-    strip_kinds *kinds = tess_small_alloc(1, sizeof *kinds);
+    strip_kinds kinds = {.list = tess_small_alloc((size_t)used, sizeof *kinds.list)};
     const tess_timetable **of_rank = tess_small_alloc((size_t)used, sizeof *of_rank);
     tess_timetable_time time = {0};
     *point = (tess_scale_point){.ranks = ranks, .used = used, .slabs = slabs, .avoided = 1, .measured = true};
@@ -255,16 +258,16 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
         point->across = across;
         point->columns = tess_blocks_most_columns(blocks);
     }
-    tess_status status = kinds && of_rank
+    tess_status status = kinds.list && of_rank
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for the timetables of ranks");
     if (status == TESS_OK)
-        status = run_strips(setup, p, blocks, kinds, of_rank, point, error);
+        status = run_strips(setup, p, blocks, &kinds, of_rank, point, error);
     if (status == TESS_OK)
-        status = tess_timetable_run(of_rank, used, across, &setup->links, &time, error);
-    for (int i = 0; kinds && i < kinds->count; i++)
-        tess_timetable_clear(&kinds->timetable[i]);
-    tess_small_free(kinds);
+        status = tess_timetable_run(of_rank, setup->speeds, used, across, &setup->links, &time, error);
+    for (int i = 0; i < kinds.count; i++)
+        tess_timetable_clear(&kinds.list[i].timetable);
+    tess_small_free(kinds.list);
     tess_small_free(of_rank);
     TESS_TRY(status);
     const double runs =

@@ -8,6 +8,7 @@
 
 #include "plan/ranks/blurs.h"
 #include "plan/ranks/links.h"
+#include "plan/ranks/strips.h"
 #include "plan/rates.h"
 
 /* DENOISE: the denoiser alone. */
@@ -48,6 +49,9 @@ typedef struct tess_scale_setup {
     tess_links links;
     bool slabs; /* volumes may be divided by slices, as `reconstruct` does, where that is faster */
     int avoid;  /* the most convolutions that may share an exchange; 1: as plans do today */
+    /* Of a run, if it is known how it divides an image, and how fast its ranks are: the rates are those of speed 1. Otherwise NULL. */
+    const tess_strips *strips;
+    const double *speeds;
 } tess_scale_setup;
 
 typedef struct tess_scale_point {

@@ -161,13 +161,20 @@ static double ready_in_grid(const grid *g, int rank, const tess_stage *stage)
     return at;
 }
 
-static double end_of_stage(const tess_stage *stage, double begun, double there)
+static double speed_of(const double *speeds, int rank)
 {
-    return stage->after + (stage->inner > 0 ? fmax(begun + stage->inner, there) + stage->edges
-                                            : fmax(begun, there) + stage->whole);
+    return speeds ? speeds[rank] : 1;
 }
 
-static void run_stage(const tess_timetable *const *of_rank, int k, grid *g, double *now, double *begun)
+static double end_of_stage(const tess_stage *stage, double speed, double begun, double there)
+{
+    return stage->after / speed + (stage->inner > 0
+                                       ? fmax(begun + stage->inner / speed, there) + stage->edges / speed
+                                       : fmax(begun, there) + stage->whole / speed);
+}
+
+static void run_stage(const tess_timetable *const *of_rank, const double *speeds, int k, grid *g, double *now,
+                      double *begun)
 {
     for (int r = 0; r < g->ranks; r++)
         begun[r] = now[r];
@@ -183,7 +190,7 @@ static void run_stage(const tess_timetable *const *of_rank, int k, grid *g, doub
             there = ready_in_grid(g, r, stage);
         else if (stage->bytes > 0)
             there = ready(begun, g->ranks, r, g->links, stage->bytes);
-        now[r] = end_of_stage(stage, begun[r], there);
+        now[r] = end_of_stage(stage, speed_of(speeds, r), begun[r], there);
     }
 }
 
@@ -196,8 +203,9 @@ static double sent_by(const tess_timetable *s)
     return sent;
 }
 
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, int columns,
-                               const tess_links *links, tess_timetable_time *time, tess_error *error)
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, const double *speeds, int ranks,
+                               int columns, const tess_links *links, tess_timetable_time *time,
+                               tess_error *error)
 {
     double *now = tess_small_alloc(3 * (size_t)ranks, sizeof *now), *begun = now ? now + ranks : NULL;
     *time = (tess_timetable_time){0};
@@ -205,12 +213,12 @@ tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, 
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the times of ranks");
     grid g = {ranks, columns, links, begun, now + 2 * ranks};
     for (int r = 0; r < ranks; r++)
-        now[r] = of_rank[r]->before;
+        now[r] = of_rank[r]->before / speed_of(speeds, r);
     for (int k = 0; k < of_rank[0]->count; k++)
-        run_stage(of_rank, k, &g, now, begun);
+        run_stage(of_rank, speeds, k, &g, now, begun);
     for (int r = 0; r < ranks; r++) {
         time->seconds = fmax(time->seconds, now[r]);
-        time->compute = fmax(time->compute, tess_timetable_compute(of_rank[r]));
+        time->compute = fmax(time->compute, tess_timetable_compute(of_rank[r]) / speed_of(speeds, r));
         time->sent = fmax(time->sent, sent_by(of_rank[r]));
     }
     time->communication = fmax(0, time->seconds - time->compute);

@@ -54,10 +54,10 @@ typedef struct tess_timetable_time {
     double sent;          /* the most bytes that a rank sends */
 } tess_timetable_time;
 
-/* The timetables of all ranks, which exchange alike. `columns`: of the grid of blocks that they have, numbered row by row; 1:
+/* The timetables of all ranks, which exchange alike. `speeds`: of the ranks beside that of the rates; NULL: all 1. `columns`: of the grid of blocks that they have, numbered row by row; 1:
  * strips. */
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, int ranks, int columns,
-                               const tess_links *links, tess_timetable_time *time,
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, const double *speeds, int ranks,
+                               int columns, const tess_links *links, tess_timetable_time *time,
                                tess_error *error) TESS_MUST_CHECK;
 
 #endif

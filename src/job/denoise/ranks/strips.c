@@ -1,12 +1,13 @@
 /* One image for several ranks: each takes a strip of rows, or a block of a grid where that is faster or strips would be lower than
  * the network allows, and neighbours exchange rows and columns inside the network, so that the result is that of the whole image, bit
- * for bit. A rank's memory is its part's. If that does not fit, or tiles are asked for, the image is cut as for one rank, and each
+ * for bit. A rank's memory is its part's. Slower ranks have fewer rows, where their speeds are known. If that does not fit, or tiles are asked for, the image is cut as for one rank, and each
  * rank takes some rows of tiles. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
 #include "job/common/note.h"
+#include "job/common/rank_speeds.h"
 #include "job/denoise/ranks/strips.h"
 #include "plan/ranks/blurs.h"
 
@@ -55,6 +56,7 @@ static void set_most(tess_denoise_job *job)
 {
     tess_denoise_strips *s = &job->strips;
     s->most_columns = tess_denoise_in_blocks(job) ? tess_blocks_most_columns(&s->blocks) : 0;
+    s->most = 0;
     for (int64_t i = 0; i < s->count; i++)
         s->most = tess_max_i64(s->most, tess_denoise_part_of(job, i).rows);
 }
@@ -168,9 +170,11 @@ static uint64_t weights_of(const tess_engine *engine)
 static strip_plan mine_of(const tess_denoise_job *job)
 {
     const tess_denoise_file *file = &job->files[0];
+    const double speed = job->ranks[job->engine.dist->rank].speed;
     strip_plan mine = {.bytes = file->choice.bytes,
                        .host_bytes = job->host_bytes,
-                       .seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1)};
+                       .seconds = file->choice.seconds * (double)tess_max_i64(file->info.depth, 1) /
+                                  (speed > 0 ? speed : 1)};
     if (job->engine.dist->rank < job->strips.count)
         mine.bytes.by[TESS_MEM_WEIGHTS] = weights_of(&job->engine);
     mine.total = tess_mem_total(&mine.bytes);
@@ -231,6 +235,9 @@ static void say_shared(tess_denoise_job *job)
         used += snprintf(at, room, "%lld x %lld blocks of at most %lld x %lld pixels",
                          (long long)s->blocks.rows.count, (long long)s->blocks.columns.count,
                          (long long)s->most, (long long)s->most_columns);
+    else if (!s->tiles && s->blocks.rows.by_speed)
+        used += snprintf(at, room, "strips of %lld to %lld rows, by the speed of the ranks",
+                         (long long)tess_strips_least(&s->blocks.rows), (long long)s->most);
     else
         used += snprintf(at, room, "%s of at most %lld rows", s->tiles ? "rows of tiles" : "strips",
                          (long long)s->most);
@@ -255,6 +262,41 @@ static tess_status plan_strips(tess_denoise_job *job, uint64_t limit, bool *fits
     return TESS_OK;
 }
 
+/* Plans again, with strips that have other rows. */
+static tess_status plan_rows(tess_denoise_job *job, const tess_strips *rows, uint64_t limit, bool *fits,
+                             tess_error *error)
+{
+    tess_denoise_request(&job->engine, job->settings, &job->files[0]);
+    job->strips.blocks.rows = *rows;
+    set_most(job);
+    *fits = false;
+    return plan_strips(job, limit, fits, error);
+}
+
+/* Strips whose rows follow the speeds of the ranks, where that gains time and they fit the memory, too. */
+static tess_status divide_by_speed(tess_denoise_job *job, uint64_t limit, bool *fits, tess_error *error)
+{
+    const tess_denoise_file *file = &job->files[0];
+    const tess_strips equal = job->strips.blocks.rows;
+    const tess_rank_work work = {.model = file->model,
+                                 .rows = job->strips.most,
+                                 .width = file->info.width,
+                                 .ranks = job->strips.count,
+                                 .seconds = job->planned_seconds,
+                                 .limit = limit};
+    double *speeds;
+    TESS_TRY(tess_rank_speeds(&job->engine, &work, &speeds, error));
+    if (!speeds)
+        return TESS_OK;
+    for (int r = 0; r < job->engine.dist->size; r++)
+        job->ranks[r].speed = speeds[r];
+    tess_strips rows = tess_strips_by_speed(&equal, speeds);
+    tess_small_free(speeds);
+    TESS_TRY(tess_dist_broadcast(job->engine.dist, 0, &rows, sizeof rows, error));
+    TESS_TRY(plan_rows(job, &rows, limit, fits, error)); /* also if they are equal: the seconds are others */
+    return *fits ? TESS_OK : plan_rows(job, &equal, limit, fits, error);
+}
+
 tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess_error *error)
 {
     tess_dist *dist = job->engine.dist;
@@ -267,6 +309,8 @@ tess_status tess_denoise_plan_strips(tess_denoise_job *job, uint64_t limit, tess
     bool fits = false;
     if (job->settings->tile_height <= 0) /* else tiles are asked for */
         TESS_TRY(plan_strips(job, limit, &fits, error));
+    if (fits && !tess_denoise_in_blocks(job))
+        TESS_TRY(divide_by_speed(job, limit, &fits, error));
     if (!fits)
         TESS_TRY(plan_tiles(job, limit, error));
     say_shared(job);

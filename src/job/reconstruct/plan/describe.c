@@ -148,7 +148,8 @@ tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *c
         TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));
     TESS_TRY(tess_dist_agree(dist, check_files(job, error), error));
     TESS_TRY(tess_dist_agree(dist, place_operator(job, error), error));
-    TESS_TRY(tess_parts_divide(&job->parts, &job->problem, &job->prior, job->workspace.rates, error));
+    TESS_TRY(tess_parts_divide(&job->parts, &job->problem, &job->prior, job->workspace.rates,
+                               job->recipe.iterations, error));
     job->problem.share = job->prior.share = &job->parts.share;
     job->problem.halo = job->parts.blurs.way == TESS_BLURS_HALO;
     job->prior.slices = job->problem.depth > 1;
