@@ -80,8 +80,8 @@ SHELL = [(0.5, 0, 0, 40), (-0.45, 0, 0, 37), (0.1, 12, 5, 8), (0.2, -9, -14, 5)]
 STEP = np.arange(180) * 1.0
 
 
-def judged(scene, noise, factor, **entries):
-    right = scan_scene.sinogram(STEP, 96, scene)
+def judged(scene, noise, factor, columns=96, **entries):
+    right = scan_scene.sinogram(STEP, columns, scene)
     save("y.npy", (right + noise * right.max() * random.normal(size=right.shape) + entries.pop("errors", 0)).astype(np.float32))
     bench.path("problem.json").write_text(json.dumps({"measurement": "y.npy", "operator": "radon", "angles": list(STEP * factor), **entries}))
     result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--json", bench.path("r.json"))
@@ -103,6 +103,9 @@ for noise in (0, 0.005, 0.01):
                     f"noise {noise}, angles times {factor}: {misfit}: {text!r}")
 misfit, text = judged(ROUND, 0.005, 1, errors=0.5 * random.normal(size=96), rings=False)
 bench.check(misfit == 0 and "does not fit" not in text, f"errors of columns that are kept: {misfit}: {text!r}")
+for entries in ({}, {"size": 96}):
+    misfit, text = judged(ROUND, 0.005, 1, columns=64, **entries)
+    bench.check(misfit == 0 and "does not fit" not in text, f"wider than the detector, {entries}: {misfit}: {text!r}")
 
 # --- light ------------------------------------------------------------------------------------------------------------
 

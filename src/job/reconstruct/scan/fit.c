@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "job/common/note.h"
+#include "job/reconstruct/problem/data.h"
 
 enum {
     SIDE = 8,           /* of a block, in views and columns */
@@ -92,10 +93,16 @@ static tess_status look_at_blocks(const tess_problem *p, tess_workspace *w, doub
     return TESS_OK;
 }
 
+/* No image of that size holds what the detector's outer columns see; that is said. */
+static bool too_small(const tess_problem *p)
+{
+    return tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2;
+}
+
 bool tess_scan_fit_is_judged(const tess_problem *p, const tess_recipe *recipe, int64_t iterations)
 {
     return p->physics == TESS_PHYSICS_RADON && !p->synthetic && !p->as_published && !p->transmission &&
-           recipe->inner > 0 && !(recipe->relax > 0) && iterations >= LEAST_JUDGED;
+           !too_small(p) && recipe->inner > 0 && !(recipe->relax > 0) && iterations >= LEAST_JUDGED;
 }
 
 tess_status tess_scan_judge_fit(const tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
