@@ -47,16 +47,6 @@ static void end_row(blocks *b, int64_t views)
     memset(b->sum, 0, sizeof b->sum);
 }
 
-/* Leaves out the means over all views: errors of columns, and edges of objects that are symmetric about the axis. */
-static void centre(blocks *b)
-{
-    if (b->views == 0)
-        return;
-    for (int64_t i = 0; i < across(b); i++)
-        b->square -= b->total[i] * b->total[i] / (double)(SIDE * b->views);
-    b->count -= (double)across(b);
-}
-
 static void add(void *user, int64_t first, int64_t count, float *values)
 {
     blocks *b = user;
@@ -70,27 +60,38 @@ static void add(void *user, int64_t first, int64_t count, float *values)
     }
 }
 
+/* Collective: adds up the blocks of all ranks, and leaves out the means over all views: errors of columns, and edges of objects that are
+ * symmetric about the axis. */
+static tess_status join(const tess_problem *p, blocks *b, tess_error *error)
+{
+    if (tess_share_many(p->share))
+        TESS_TRY(tess_dist_sum_f64(p->share->dist, b->total, across(b), error));
+    TESS_TRY(tess_share_add(p->share, TESS_SHARE_SUM, &b->square, error));
+    TESS_TRY(tess_share_add(p->share, TESS_SHARE_SUM, &b->count, error));
+    for (int64_t i = 0; i < across(b); i++)
+        b->square -= b->total[i] * b->total[i] / (double)(SIDE * p->count);
+    b->count -= (double)across(b);
+    return TESS_OK;
+}
+
 /* Collective: the root mean square of the blocks' means in the residual, as if they had the noise of one value; 0: there are none. */
 static tess_status look_at_blocks(const tess_problem *p, tess_workspace *w, double *level, tess_error *error)
 {
     blocks *b = tess_small_alloc(1, sizeof *b);
     tess_status status = b ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for sums of blocks");
-    double square = 0, count = 0;
     if (status == TESS_OK) {
         b->columns = p->columns;
         b->views = tess_problem_own_views(p);
         b->side = side_of(p);
         status = tess_workspace_pieces(w, w->term.residual, b->views * b->columns, false, add, b, error);
-        centre(b);
-        square = b->square;
-        count = b->count;
     }
+    status = tess_share_agree(p->share, status, error);
+    if (status == TESS_OK)
+        status = join(p, b, error);
+    if (status == TESS_OK)
+        *level = b->count > 0 ? sqrt(fmax(b->square, 0) / b->count) : 0;
     tess_small_free(b);
-    TESS_TRY(tess_share_agree(p->share, status, error));
-    TESS_TRY(tess_share_add(p->share, TESS_SHARE_SUM, &square, error));
-    TESS_TRY(tess_share_add(p->share, TESS_SHARE_SUM, &count, error));
-    *level = count > 0 ? sqrt(fmax(square, 0) / count) : 0;
-    return TESS_OK;
+    return status;
 }
 
 /* No image of that size holds what the detector's outer columns see; that is said. */
