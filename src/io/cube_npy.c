@@ -33,10 +33,11 @@ static tess_status find_kind(tess_cube *cube, const tess_npy_header *header, tes
             cube->real = header->kind == 'f';
             return TESS_OK;
         }
+    char type[32];
+    tess_npy_type(header, type, sizeof type);
     return tess_fail(
         error, TESS_UNSUPPORTED,
-        "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32, float32 or float64",
-        header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
+        "holds samples of type %s; save it as uint8, uint16, int16, uint32, int32, float32 or float64", type);
 }
 
 /* The usual order of so many axes; NULL: there is none. */

@@ -63,11 +63,13 @@ static tess_status describe(tess_npy_file *npy, tess_image_info *info, int64_t o
     if (header->kind == 'b')
         return tess_fail(error, TESS_UNSUPPORTED,
                          "holds booleans; save 0 and 255 with (a * 255).astype(numpy.uint8)");
-    if (kind < 0)
-        return tess_fail(
-            error, TESS_UNSUPPORTED,
-            "holds samples of type %c%d; save it as uint8, uint16, int16, uint32, int32 or float",
-            header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
+    if (kind < 0) {
+        char type[32];
+        tess_npy_type(header, type, sizeof type);
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "holds samples of type %s; save it as uint8, uint16, int16, uint32, int32 or float",
+                         type);
+    }
     int long_sides = 0;
     for (int i = 0; i < header->rank; i++)
         long_sides += header->shape[i] > 1;

@@ -37,6 +37,8 @@ tess_status tess_npy_fail_fortran(tess_error *error);
  * least 1 and fits an int. */
 tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info,
                           tess_error *error) TESS_MUST_CHECK;
+/* Writes the type of the samples as NumPy names it: "int64", "complex128". */
+void tess_npy_type(const tess_npy_header *header, char *text, size_t bytes);
 /* Writes the shape as Python does, "(480, 640, 3)". */
 void tess_npy_shape(const tess_npy_header *header, char *text, size_t bytes);
 

@@ -103,6 +103,20 @@ static bool read_descr(const char *text, tess_npy_header *out)
     return true;
 }
 
+void tess_npy_type(const tess_npy_header *header, char *text, size_t bytes)
+{
+    static const struct {
+        char kind;
+        const char *name;
+    } names[] = {{'i', "int"}, {'u', "uint"}, {'f', "float"}, {'c', "complex"}};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (names[k].kind == header->kind) {
+            snprintf(text, bytes, "%s%d", names[k].name, 8 * header->size);
+            return;
+        }
+    snprintf(text, bytes, "%c%d", header->kind > 32 && header->kind < 127 ? header->kind : '?', header->size);
+}
+
 tess_status tess_npy_parse(const char *text, size_t bytes, tess_npy_header *out, tess_error *error)
 {
     static const char usual[] = "expected {'descr': '<f4', 'fortran_order': False, 'shape': (H, W, C)}";

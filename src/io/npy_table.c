@@ -29,10 +29,13 @@ static double number_of(const tess_npy_header *header, const void *number)
 static tess_status read_table(tess_npy_file *npy, int64_t most, tess_table *out, tess_error *error)
 {
     const tess_npy_header *header = &npy->header;
-    if (header->rank != 2 || header->size > 8)
+    if (header->rank != 2 || header->size > 8) {
+        char type[32];
+        tess_npy_type(header, type, sizeof type);
         return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimensions of type %c%d; a table is (rows, columns) of floats or integers",
-                         header->rank, header->kind, header->size);
+                         "has %d dimensions of type %s; a table is (rows, columns) of floats or integers",
+                         header->rank, type);
+    }
     const int64_t count = header->shape[0] * header->shape[1];
     if (count > most)
         return tess_fail(error, TESS_BAD_INPUT, "holds %lld numbers; a table has at most %lld",

@@ -57,8 +57,8 @@ def test_arrays(bench):
             ("empty", np.zeros((0, 9, 4), np.uint8), ["side 0 is 0"]),
             ("plane", image[..., 0], ["(40, 30)", "bands"]),
             ("wide", np.zeros((2, 2, 5000), np.uint8), ["5000 bands", "4096"]),
-            ("complex", image.astype(complex), ["c16"]),
-            ("long_integers", image.astype(np.int64), ["i8"])]:
+            ("complex", image.astype(complex), ["complex128"]),
+            ("long_integers", image.astype(np.int64), ["type int64"])]:
         np.save(bench.path(f"{name}.npy"), array)
         refuse(bench, bench.path(f"{name}.npy"), out, words=words)
     for name in ("few", "one_pixel"):
@@ -70,6 +70,18 @@ def test_arrays(bench):
     bench.path("nothing.npy").write_bytes(b"")
     refuse(bench, bench.path("nothing.npy"), out, words=["is empty"])
     bench.check(not out.exists() and not leftovers(bench.folder), "a refused cube leaves no file")
+
+
+def test_order(bench):
+    """Arrays with the bands first, as other programs give them, are noted unless the order is named."""
+    image = cube(90, 110, 25)
+    for what, array, more, noted in (("bands first", np.moveaxis(image, -1, 0), (), True), ("named", np.moveaxis(image, -1, 0), ("--axes", "CHW"), False),
+                                     ("confirmed", np.moveaxis(image, -1, 0), ("--axes", "HWC"), False), ("bands last", image, (), False),
+                                     ("as many rows as bands", cube(40, 60, 40), (), False), ("one row", image[:1], (), False)):
+        np.save(bench.path("order.npy"), np.ascontiguousarray(array))
+        result = bench.run("detect", bench.path("order.npy"), bench.path("out.npy"), *more)
+        words = "25 x 90 pixels with 110 bands" in result.err and "CHW" in result.err
+        bench.check(result.status == 0 and words == noted and ("CHW" in result.err) == noted, f"{what}: {result}")
 
 
 def test_digits(bench):
@@ -313,7 +325,7 @@ def test_stop(bench):
 
 def main():
     bench = Bench(sys.argv[1])
-    for test in (test_arrays, test_digits, test_stands, test_headers, test_wavelengths, test_bad_bands, test_folders, test_masks, test_curve, test_graphs, test_names,
+    for test in (test_arrays, test_order, test_digits, test_stands, test_headers, test_wavelengths, test_bad_bands, test_folders, test_masks, test_curve, test_graphs, test_names,
                  test_sparse, test_stop):
         for path in pathlib.Path(bench.folder).glob("*.npy"):
             path.unlink()

@@ -1,4 +1,4 @@
-"""Entries of scans that are wrong or missing, as the views show: the column of the axis, the offset of the detector, and light that is
+"""Entries of scans that are wrong or missing, as the views show: the column of the axis, the offset of the detector, angles, and light that is
 taken as line integrals. Scans without a mistake get no such note. Plans say it, before the work."""
 import json
 import sys
@@ -72,6 +72,40 @@ for what, is_at, taken, balls, columns, wrong in (
     save("y.npy", views(is_at, balls, columns=columns).astype(np.float32))
     text = said("reconstruct" if wrong else "plan", **cone)
     bench.check(("the offset of the detector" in text) == bool(wrong) and wrong in text and "rings" not in text, f"detector's offset is {what}: {text!r}")
+
+# --- the angles: views that the result does not fit -------------------------------------------------------------------
+
+ROUND = [(0.5, 2, -1, 36), (0.3, 15, 10, 8), (-0.2, -12, 5, 6), (0.4, -5, -18, 4)]
+SHELL = [(0.5, 0, 0, 40), (-0.45, 0, 0, 37), (0.1, 12, 5, 8), (0.2, -9, -14, 5)]  # most of it is symmetric about the axis
+STEP = np.arange(180) * 1.0
+
+
+def judged(scene, noise, factor, columns=96, **entries):
+    right = scan_scene.sinogram(STEP, columns, scene)
+    save("y.npy", (right + noise * right.max() * random.normal(size=right.shape) + entries.pop("errors", 0)).astype(np.float32))
+    bench.path("problem.json").write_text(json.dumps({"measurement": "y.npy", "operator": "radon", "angles": list(STEP * factor), **entries}))
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--json", bench.path("r.json"))
+    bench.check(result.status == 0, f"reconstructs with angles times {factor}: {result}")
+    record = json.loads(bench.path("r.json").read_text())
+    planned, counted = record["plan"]["peak_bytes"], record["measured"]["peak_bytes"]
+    bench.check(planned == counted, f"angles times {factor}: planned {planned['total']} = counted {counted['total']}")
+    return record["reconstruct"].get("misfit", 0), result.err
+
+
+for name, scene in (("disks", ROUND), ("a shell", SHELL)):
+    for noise in (0, 0.005, 0.03):
+        misfit, text = judged(scene, noise, 1)
+        bench.check(misfit == 0 and "does not fit" not in text, f"{name}, noise {noise}, right angles: {misfit}: {text!r}")
+for noise in (0, 0.005, 0.01):
+    for factor in (2, 0.5):
+        misfit, text = judged(ROUND, noise, factor)
+        bench.check(misfit > 4 and "does not fit the views" in text and "check the angles" in text and "columns have errors" not in text,
+                    f"noise {noise}, angles times {factor}: {misfit}: {text!r}")
+misfit, text = judged(ROUND, 0.005, 1, errors=0.5 * random.normal(size=96), rings=False)
+bench.check(misfit == 0 and "does not fit" not in text, f"errors of columns that are kept: {misfit}: {text!r}")
+for entries in ({}, {"size": 96}):
+    misfit, text = judged(ROUND, 0.005, 1, columns=64, **entries)
+    bench.check(misfit == 0 and "does not fit" not in text, f"wider than the detector, {entries}: {misfit}: {text!r}")
 
 # --- light ------------------------------------------------------------------------------------------------------------
 

@@ -186,6 +186,25 @@ static void note_bad_bands(const tess_common *common, const tess_pixel_cubes *cu
         others);
 }
 
+/* Arrays of other programs often have the bands first; then the first axis is much shorter than the others. */
+static void note_order(const tess_detect_settings *s, const tess_pixel_cubes *cubes)
+{
+    if (s->axes && strcasecmp(s->axes, "auto") != 0)
+        return;
+    for (int64_t i = 0; i < cubes->list.count; i++) {
+        const tess_cube_info *info = &cubes->list.entries[i].info;
+        const char *const path = cubes->list.entries[i].path;
+        if (!tess_detect_has_suffix(path, ".npy") || info->count > 1 || info->height < 2 ||
+            2 * info->height > info->width || 2 * info->height > info->bands)
+            continue;
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: is taken as %lld x %lld pixels with %d bands; if its first axis is that of the bands, "
+                  "give `axes` CHW; HWC confirms this order",
+                  path, (long long)info->height, (long long)info->width, info->bands);
+        return;
+    }
+}
+
 static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
@@ -193,6 +212,7 @@ static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_er
     TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(check_cubes(&s->common, &job->input, error));
     note_bad_bands(&s->common, &job->input);
+    note_order(s, &job->input);
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
     TESS_TRY(tess_detect_check_files(job, error));

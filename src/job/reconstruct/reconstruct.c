@@ -13,6 +13,7 @@
 #include "job/reconstruct/plan/rates.h"
 #include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/reconstruct_impl.h"
+#include "job/reconstruct/scan/fit.h"
 #include "job/reconstruct/scan/rings.h"
 
 static const double MANY_STARVED = 0.001; /* share of the rays without a count that is worth a note */
@@ -129,7 +130,9 @@ static void warn_misfit(const tess_reconstruct_job *job)
     if (outcome->raised > 0)
         snprintf(instead, sizeof instead, "; it is computed with a noise of %.3g, which avoids most rings",
                  outcome->raised * p->unit);
-    if (outcome->misfit > 0)
+    if (outcome->misfit > 0 && p->physics == TESS_PHYSICS_RADON)
+        tess_scan_misfit_note(p, outcome->misfit, &job->settings->common);
+    else if (outcome->misfit > 0)
         tess_note(
             &job->settings->common, TESS_NOTE_WARNING,
             "%s: the result differs from what was measured by %.0f times the noise%s: are highlights "
@@ -159,8 +162,11 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     TESS_TRY(tess_reconstruct_solve(&solving, error));
-    tess_rings_note(&job->problem, job->outcome.rings, &job->settings->common);
+    if (tess_scan_fit_is_judged(&job->problem, &job->recipe, job->outcome.result.iterations))
+        TESS_TRY(
+            tess_scan_judge_fit(&job->problem, &job->recipe, &job->workspace, &job->outcome.misfit, error));
     warn_misfit(job);
+    tess_rings_note(&job->problem, job->outcome.rings, !(job->outcome.misfit > 0), &job->settings->common);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }
 

@@ -324,21 +324,24 @@ tess_status tess_rings_subtract(const tess_problem *p, tess_workspace *w, const 
     return TESS_OK;
 }
 
-void tess_rings_note(const tess_problem *p, double level, const tess_common *common)
+void tess_rings_note(const tess_problem *p, double level, bool fits, const tess_common *common)
 {
+    const char *const what = p->rows > 1 ? "pixels" : "columns";
     if (!(level > 0))
         return;
-    if (tess_problem_turning(p).roll > MOST_ROLL)
+    level *= tess_problem_measured_unit(p);
+    if (!fits || tess_problem_turning(p).roll > MOST_ROLL)
         tess_note(
             common, TESS_NOTE_WARNING,
             "%s: all views differ alike from what the image explains, by %.3g (root mean square): by errors "
-            "of the detector's pixels, or because it is turned in its plane; that is subtracted, since it "
-            "would become rings: \"rings\": false keeps it",
-            p->measurement, level * tess_problem_measured_unit(p));
+            "of the detector's %s, or because %s; that is subtracted, since it would become rings: "
+            "\"rings\": false keeps it",
+            p->measurement, level, what,
+            fits ? "it is turned in its plane" : "the views are not as declared");
     else
         tess_note(
             common, TESS_NOTE_WARNING,
             "%s: the detector's %s have errors that are the same in all views, %.3g (root mean square), "
             "which would become rings; they are subtracted: \"rings\": false keeps them",
-            p->measurement, p->rows > 1 ? "pixels" : "columns", level * tess_problem_measured_unit(p));
+            p->measurement, what, level);
 }

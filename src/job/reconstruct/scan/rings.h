@@ -22,7 +22,8 @@ int64_t tess_rings_row(const tess_problem *problem);
  * solver; 0: nothing. */
 tess_status tess_rings_subtract(const tess_problem *problem, tess_workspace *workspace, const void *x,
                                 double *level, tess_error *error) TESS_MUST_CHECK;
-/* Says that pixels' errors of this level were subtracted, if it is not 0. */
-void tess_rings_note(const tess_problem *problem, double level, const tess_common *common);
+/* Says that pixels' errors of this level were subtracted, if it is not 0. A result that does not fit its views has them for another
+ * reason. */
+void tess_rings_note(const tess_problem *problem, double level, bool fits, const tess_common *common);
 
 #endif

@@ -1,0 +1,17 @@
+/* fit.h: how far the views of a result lie from those that were measured. Angles that are wrong by a factor, or turn in the other sense,
+ * give a picture whose views are others. */
+#ifndef TESS_JOB_RECONSTRUCT_SCAN_FIT_H
+#define TESS_JOB_RECONSTRUCT_SCAN_FIT_H
+
+#include "job/reconstruct/reconstruct_settings.h"
+#include "job/reconstruct/run/workspace.h"
+
+/* Whether a result is compared with the views: those of measured sinograms, after some iterations that solve for the data. */
+bool tess_scan_fit_is_judged(const tess_problem *problem, const tess_recipe *recipe, int64_t iterations);
+/* Collective: compares the result in vectors[0] with the measurements, and overwrites the residual. `misfit` is how many times what noise
+ * explains they differ by, if that is more than right angles leave; otherwise 0. */
+tess_status tess_scan_judge_fit(const tess_problem *problem, const tess_recipe *recipe,
+                                tess_workspace *workspace, double *misfit, tess_error *error) TESS_MUST_CHECK;
+void tess_scan_misfit_note(const tess_problem *problem, double misfit, const tess_common *common);
+
+#endif
