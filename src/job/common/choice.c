@@ -250,7 +250,7 @@ void tess_choice_record(const tess_engine *engine, tess_json **plan)
 
 double tess_choice_measure_seconds(double wall)
 {
-    static const double LEAST = 0.3, MOST = 3, SHARE = 0.25; /* the rest is measured after the next runs */
+    static const double LEAST = 0.1, MOST = 3, SHARE = 0.15; /* the rest is measured after the next runs */
     return fmin(fmax(SHARE * wall, LEAST), MOST);
 }
 

@@ -59,6 +59,7 @@ void tess_denoise_calibrate(tess_denoise_job *job)
     }
     if (status == TESS_OK)
         status = with_plan(job, file, (tess_plan_shape){1, grid, grid}, tess_rates_measure, budget);
+    budget.seconds = seconds - (tess_clock() - start);
     if (status == TESS_OK)
         status = tess_rates_measure_run(job->engine.rates, file->model->bound, grid,
                                         file->model->weights.data, budget, NULL);
