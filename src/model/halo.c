@@ -2,13 +2,13 @@
  * truth by less than 0.01 dB, for the worst image and the worst weight file that we have. One seam causes the
  * same change everywhere, so the change of an image grows with the number of its seams. So the halo is larger
  * along an axis whose tiles are smaller than 160 px on average. Made by bench/studies/halo_study.py on Kodak24
- * (500 px crops; drunet: 24 images with tiles of 64 px and a halo of 48, the worst two or four of them elsewhere).
+ * (500 px crops; drunet: all 24 images, others: the worst two or four of them).
  * The largest change of an image, in dB:
  *
- *                              tiles of   32      64      128     176 px
- *   drunet  sigma 50, halo 32                           0.0118  0.0092
- *           sigma 50, halo 48           0.0161  0.0058
- *           sigma 50, halo 64           0.0049  0.0018
+ *                              tiles of   32      64      128     168 px
+ *   drunet  sigma 50, halo 32                                   0.0093
+ *           sigma 50, halo 48                   0.0087  0.0036
+ *           sigma 50, halo 64                   0.0022  0.0022
  *   dncnn   sigma 25, halo 8            0.0309  0.0114  0.0059
  *           sigma 25, halo 16           0.0010  0.0005  0.0003
  *   unet    sigma 50, halo 16           0.0072  0.0056  0.0047
