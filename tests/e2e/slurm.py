@@ -77,8 +77,9 @@ def check_lost(bench, node, program):
             process.kill()
             err = process.communicate()[1] + " and did not end"
         took = time.monotonic() - begin
+        # The other ranks report the loss of rank 0 in turn: where ending the job takes long, a second one does.
         named = f"rank {victim} (" in err or (how == signal.SIGKILL and re.search(rf"task {victim}\b.*Killed", err))
-        bench.check(struck and process.returncode not in (0, None, -9) and named and len(said(err)) <= 1, f"{how.name} of rank {victim} under srun: {took:.1f} s, {process.returncode}: {err[:700]}")
+        bench.check(struck and process.returncode not in (0, None, -9) and named and len(said(err)) <= (1 if victim else 2), f"{how.name} of rank {victim} under srun: {took:.1f} s, {process.returncode}: {err[:700]}")
         bench.check(not output.exists(), f"{how.name}: no half-written output")
         for name in os.listdir(folder):
             shutil.rmtree(folder / name, ignore_errors=True)
