@@ -181,7 +181,11 @@ tess_status tess_speeds_measure(tess_dist *dist, const tess_rates *rates, const 
 {
     speeds *s = tess_small_alloc(1, sizeof *s);
     tess_status status = s ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to measure speeds");
-    TESS_TRY(tess_dist_agree(dist, status, error));
+    status = tess_dist_agree(dist, status, error);
+    if (status != TESS_OK) {
+        tess_small_free(s);
+        return status;
+    }
     tess_trace *trace = tess_rates_device(rates)->counter->trace;
     const double start = tess_trace_begin(trace);
     const bool takes_part = dist->rank < work->ranks;
