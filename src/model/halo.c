@@ -24,7 +24,7 @@
  * noise levels, with columns of 64 x 64 voxels and slabs of 8 slices, and with drunet-gray-small made 3-D in
  * both ways:
  *
- *   drunet  64 px: 0.0004 dB and 80.0 dB at worst; 32 px fail with 0.011 dB (59.8 dB) at sigma 50
+ *   drunet  64 px: 0.0007 dB and 76.4 dB at worst; 32 px fail with 0.017 dB (58.8 dB) at sigma 50
  *
  * In depth, a network made from a 2-D one needs no halo: its slices are connected only by side taps of 1e-8 and
  * in pairs of slices, which windows on the grid keep together. Slabs of 8 slices agree with the whole to 145
