@@ -66,7 +66,7 @@ static const uint64_t seen_files[] = {
     0xae0d3e480cff1e7cu, /* saoyan_dncnn_s25 */
     0x8d45bcec0fcf3dbau, /* drunet-color-small */
     0xc7ccde527cae7920u, /* drunet-color-tiny */
-    0x0afd6a81321c082du, /* drunet-gray-small */
+    0xaac51be454d8d94au, /* drunet-gray-small */
     0x5aebcc7a8070b84eu, /* unet-color-small */
 };
 
