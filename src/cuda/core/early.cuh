@@ -24,8 +24,8 @@ static __device__ __forceinline__ void let_next_grid_start(void)
 
 enum { TESS_EARLY_FEW = 128 };
 
-/* The first call of a kernel that waits before it does anything. Only a small grid lets the next one start at once: the
- * blocks of both would share multiprocessors unevenly. */
+/* The first call of a kernel that waits before it does anything. Only a small grid lets the next one start at once: beside
+ * those of a large grid, blocks of the next one would be spread unevenly over the multiprocessors. */
 static __device__ __forceinline__ void begin_early(void)
 {
     wait_for_grid_before();
