@@ -25,6 +25,7 @@ struct cluster_job {
     tess_norm_split s;
     tess_tensor in, out;
     bool flat_in, flat_out; /* pixels are stride_w apart throughout an image */
+    bool leads;             /* the next grid reads `in` without waiting for this one */
     tess_activation activation;
     double epsilon, one; /* one: 1 / values of a group */
     int64_t first_image;
@@ -285,9 +286,12 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     if (!alone)
         cluster_arrive_started(); /* no block writes to another before that has started */
     const share h = share_of(job, 0);
-    let_next_grid_start();
+    if (!job.leads)
+        let_next_grid_start();
     load_parameters(job, h, table);
     wait_for_grid_before();
+    if (job.leads)
+        let_next_grid_start();
     if (s.joined == 1)
         store_sums<K>(s, sum_fills<T, SEGMENT>(job, h, pieces, table), partial, counts);
     else
