@@ -54,6 +54,9 @@ noisy = np.where(hole, 0, np.round(truth + 20 * random.standard_normal(truth.sha
 check_holes("depth in millimetres", truth, noisy.astype(np.uint16), hole)
 check_holes("depth in metres", truth / 1000, (noisy / 1000).astype(np.float32), hole)
 check_holes("heights", truth, noisy.astype(np.int16), hole)
+for kind in (np.int32, np.uint32):  # whose range is found before they become floats
+    check_holes(f"far from 0 as {kind.__name__}", 1e8 + truth, np.where(hole, 0, 1e8 + noisy).astype(kind), hole)
+check_holes("far from 0 as float64", 1e6 + truth / 1e6, np.where(hole, 0, 1e6 + noisy / 1e6), hole)
 speckle = random.random(truth.shape) < 0.03
 check_holes("single pixels", truth, np.where(speckle, 0, noisy).astype(np.uint16), speckle | hole)
 collar = y + 0.4 * x < 45

@@ -31,10 +31,9 @@ static double sample_at(tess_dtype dtype, const void *samples, int64_t i)
 }
 
 /* Finds the least and largest sample of the colours. *fits: all are in the range of float32. */
-static tess_status find_range(tess_reader *reader, tess_stop *stop, tess_scale *range, bool *fits,
-                              tess_error *error)
+static tess_status find_range(tess_reader *reader, const tess_image_info *info, tess_stop *stop,
+                              tess_scale *range, bool *fits, tess_error *error)
 {
-    const tess_image_info *info = tess_reader_info(reader);
     const int64_t rows = tess_denoise_rows(info), samples = info->width * info->channels,
                   colours = tess_denoise_colours(info);
     char *values = tess_small_alloc((size_t)(ROWS * samples), tess_dtype_size(info->dtype));
@@ -99,12 +98,14 @@ tess_status tess_denoise_find_exact(tess_engine *engine, const tess_denoise_sett
     if (!file->info.doubles && !(whole && !tess_denoise_scale_is_known(settings, &file->info)))
         return TESS_OK;
     TESS_TRY(tess_reader_open_doubles(engine->memory, file->input, file->axes, &reader, error));
-    tess_status status = find_range(reader, &engine->stop, &range, &fits, error);
+    tess_image_info info = *tess_reader_info(reader);
+    info.zeros_are_holes = file->info.zeros_are_holes;
+    tess_status status = find_range(reader, &info, &engine->stop, &range, &fits, error);
     const bool coarse = !whole && fits && float_is_too_coarse(settings, range);
     if (status == TESS_OK && (whole || coarse) && range.low <= range.high)
         file->exact = (tess_scale){range.low, range.high > range.low ? range.high : range.low + 1};
     if (status == TESS_OK && coarse)
-        file->info = *tess_reader_info(reader);
+        file->info = info;
     tess_reader_close(reader);
     return status;
 }

@@ -278,8 +278,8 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
-    TESS_TRY(tess_denoise_find_exact(engine, settings, file, error));
     TESS_TRY(tess_denoise_find_zeros(engine, settings, file, error));
+    TESS_TRY(tess_denoise_find_exact(engine, settings, file, error)); /* of the samples that are no holes */
     TESS_TRY(choose_output(file, error));
     if (file->truth)
         TESS_TRY(describe_truth(engine, file, error));
