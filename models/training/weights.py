@@ -17,7 +17,7 @@ def read(path):
 def write(path, tensors, sigma_max):
     header, data = {"__metadata__": {"format": "pt", "sigma_max": sigma_max}}, b""
     for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(data), len(data) + values.nbytes]}
+        header[name] = {"dtype": {2: "F16", 4: "F32"}[values.itemsize], "shape": list(values.shape), "data_offsets": [len(data), len(data) + values.nbytes]}
         data += values.tobytes()
     text = json.dumps(header).encode()
     with open(path, "wb") as file:

@@ -60,19 +60,14 @@ static uint64_t fingerprint(tess_weights *weights)
     return hash;
 }
 
-/* The files of the study. A file whose large tiles change an image by more than 0.01 dB with the halo of its
- * architecture has a larger one here. */
-static const struct {
-    uint64_t hash;
-    int64_t image;
-} seen_files[] = {
-    {0xc6cefde0631564cdu, 0},  /* kair_dncnn_25 */
-    {0x8c54b18bdc29f13cu, 0},  /* saoyan_dncnn_s15 */
-    {0xae0d3e480cff1e7cu, 0},  /* saoyan_dncnn_s25 */
-    {0x8d45bcec0fcf3dbau, 0},  /* drunet-color-small */
-    {0xc7ccde527cae7920u, 0},  /* drunet-color-tiny */
-    {0xaac51be454d8d94au, 40}, /* drunet-gray-small */
-    {0x5aebcc7a8070b84eu, 0},  /* unet-color-small */
+static const uint64_t seen_files[] = {
+    0xc6cefde0631564cdu, /* kair_dncnn_25 */
+    0x8c54b18bdc29f13cu, /* saoyan_dncnn_s15 */
+    0xae0d3e480cff1e7cu, /* saoyan_dncnn_s25 */
+    0x8d45bcec0fcf3dbau, /* drunet-color-small */
+    0xc7ccde527cae7920u, /* drunet-color-tiny */
+    0x6b58f9a9d9619838u, /* drunet-gray-small */
+    0x5aebcc7a8070b84eu, /* unet-color-small */
 };
 
 tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool volume)
@@ -80,21 +75,16 @@ tess_halo tess_halo_auto(tess_weights *weights, const char *architecture, bool v
     tess_weights *flat = tess_weights_flat(weights);
     const uint64_t hash = fingerprint(flat ? flat : weights);
     tess_halo halo = {.plane = 64};
-    int64_t image = 0;
+    for (size_t i = 0; i < sizeof seen_files / sizeof seen_files[0]; i++)
+        halo.seen |= seen_files[i] == hash;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].architecture, architecture) == 0)
             halo = (tess_halo){.plane = volume ? table[i].volume : table[i].image,
                                .small = volume ? table[i].volume : table[i].small,
-                               .tile = volume ? 0 : SMALL_TILE};
-    for (size_t i = 0; i < sizeof seen_files / sizeof seen_files[0]; i++)
-        if (seen_files[i].hash == hash) {
-            halo.seen = true;
-            image = seen_files[i].image;
-        }
+                               .tile = volume ? 0 : SMALL_TILE,
+                               .seen = halo.seen};
     if (!halo.seen)
         halo.plane *= 2;
-    else if (!volume && image > halo.plane)
-        halo.plane = image;
     if (halo.small < halo.plane)
         halo.small = halo.plane;
     if (volume && !flat)

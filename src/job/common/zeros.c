@@ -5,7 +5,7 @@
 enum { FEWEST = 64, RUN = 8, SOON = 64 };
 static const double GAP = 0.05, STEPS = 16; /* of the other values' range; steps between these */
 static const double SOLID = 0.95, MOST = 0.98;
-static const float DARK = 16; /* of 255 */
+static const double DARK = 16; /* of 255 */
 
 void tess_zeros_begin(tess_zeros *z, tess_dtype dtype, int64_t height, int64_t width, int64_t channels,
                       int64_t colours)
@@ -21,15 +21,15 @@ void tess_zeros_begin(tess_zeros *z, tess_dtype dtype, int64_t height, int64_t w
 }
 
 /* The largest sample of a pixel, by its magnitude; 0 also if all others are NaN. */
-static float strongest(const tess_zeros *z, const float *pixel)
+static double strongest(const tess_zeros *z, const double *pixel)
 {
-    float most = 0;
+    double most = 0;
     for (int64_t c = 0; c < z->colours; c++)
-        most = fmaxf(most, fabsf(pixel[c]));
+        most = fmax(most, fabs(pixel[c]));
     return most;
 }
 
-static bool has_nan(const tess_zeros *z, const float *pixel)
+static bool has_nan(const tess_zeros *z, const double *pixel)
 {
     bool found = false;
     for (int64_t c = 0; c < z->colours; c++)
@@ -37,7 +37,7 @@ static bool has_nan(const tess_zeros *z, const float *pixel)
     return found;
 }
 
-static void end_run(tess_zeros *z, const float *row, int64_t from, int64_t to)
+static void end_run(tess_zeros *z, const double *row, int64_t from, int64_t to)
 {
     const int64_t width = z->width, channels = z->channels;
     const bool first = z->rows == 0, last = z->rows == z->height - 1;
@@ -52,10 +52,10 @@ static void end_run(tess_zeros *z, const float *row, int64_t from, int64_t to)
         z->ends++, z->dark_ends += strongest(z, row + to * channels) < DARK;
 }
 
-static void count_others(tess_zeros *z, const float *pixel, const float *before)
+static void count_others(tess_zeros *z, const double *pixel, const double *before)
 {
     for (int64_t c = 0; c < z->colours; c++) {
-        const double value = (double)pixel[c], difference = before ? fabs(value - (double)before[c]) : 0;
+        const double value = pixel[c], difference = before ? fabs(value - before[c]) : 0;
         if (!isfinite(value))
             continue;
         z->least = fmin(z->least, value), z->largest = fmax(z->largest, value);
@@ -64,12 +64,12 @@ static void count_others(tess_zeros *z, const float *pixel, const float *before)
     }
 }
 
-void tess_zeros_row(tess_zeros *z, const float *row)
+void tess_zeros_row(tess_zeros *z, const double *row)
 {
     const int64_t width = z->width, channels = z->channels;
     int64_t from = -1; /* of a run */
     for (int64_t x = 0; x < width; x++) {
-        const float *pixel = row + x * channels;
+        const double *pixel = row + x * channels;
         const bool value = strongest(z, pixel) > 0, zero = !value && !has_nan(z, pixel);
         if (zero && from < 0)
             from = x;

@@ -20,7 +20,7 @@ typedef struct tess_zeros {
 void tess_zeros_begin(tess_zeros *zeros, tess_dtype dtype, int64_t height, int64_t width, int64_t channels,
                       int64_t colours);
 /* Counts the next row: samples as the file has them; NaN is neither 0 nor a value, nor is infinity. */
-void tess_zeros_row(tess_zeros *zeros, const float *row);
+void tess_zeros_row(tess_zeros *zeros, const double *row);
 /* Whether further rows cannot make the zeros holes. */
 bool tess_zeros_hopeless(const tess_zeros *zeros);
 /* Whether all rows are counted, and their zeros are holes. */

@@ -68,6 +68,7 @@ typedef struct tess_denoise_file {
     /* The least and largest sample, if float32 may not tell samples apart: doubles, which info.dtype F64 then keeps, or
      * 32-bit integers whose range is that of the data. Else both are 0. */
     tess_scale exact;
+    bool exact_inside; /* of doubles: some samples are far outside of it */
     tess_denoise_look look;
     tess_scale scale; /* the samples that mean 0 and 1 */
     tess_scale

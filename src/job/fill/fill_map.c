@@ -70,10 +70,10 @@ static bool doubts_zeros(const tess_fill_map *map)
 static void count_zeros(tess_fill_map *map, const pass *p, int64_t rows)
 {
     const tess_raster_info *info = tess_raster_describe(map->raster);
-    float *samples = (float *)(void *)p->more;
+    double *samples = p->more;
     for (int64_t y = 0; y < rows && !tess_zeros_hopeless(&map->zeros); y++) {
         for (int64_t x = 0; x < info->width; x++)
-            samples[x] = (float)((p->values[y * info->width + x] - info->offset) / info->scale);
+            samples[x] = (p->values[y * info->width + x] - info->offset) / info->scale;
         tess_zeros_row(&map->zeros, samples);
     }
 }

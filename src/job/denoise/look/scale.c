@@ -178,7 +178,7 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
                         : s->add_noise > 0            ? "`add_noise` has"
                         : takes_sigma && s->sigma > 0 ? "`sigma` has"
                                                       : NULL;
-    const bool exact = file->exact.high > file->exact.low && look->defect_count == 0;
+    const bool exact = file->exact.high > file->exact.low && !file->exact_inside && look->defect_count == 0;
     const double low = exact ? file->exact.low : tess_denoise_sample_of(file, look->low),
                  high = exact ? file->exact.high : tess_denoise_sample_of(file, look->high);
     const tess_sample_words low_words = tess_denoise_words(file, low),
