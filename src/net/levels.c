@@ -77,6 +77,8 @@ tess_levels tess_levels_of(const tess_bound *bound)
     for (int i = 0; i < tess_net_layer_count(bound->net); i++)
         if (tess_bound_runs(bound, i))
             add_layer(&levels, bound, i);
+    if (levels.count == 1)
+        levels.count = 0;
     double all = 0;
     for (int l = 0; l < levels.count; l++)
         all += levels.share[l];

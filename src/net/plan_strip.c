@@ -197,9 +197,19 @@ static tess_status add_edges(tess_net_plan *plan, int index, tess_op op, const b
     return TESS_OK;
 }
 
+/* A neighbour reads as many rows of this part as this part reads of it. */
+static tess_status check_rows(const tess_net_plan *plan, tess_value value, tess_error *error)
+{
+    const int rows = most(plan->fetched[value].above, plan->fetched[value].below);
+    if (tess_level_rows_given(&plan->shape.levels) && rows > tess_plan_tensor(plan, value).h)
+        return tess_fail(error, TESS_INTERNAL, "levels of a strip begin too far from each other");
+    return TESS_OK;
+}
+
 static tess_status add_in_part(tess_net_plan *plan, int index, tess_op op, tess_error *error)
 {
     const tess_value value = tess_bound_input(plan->bound, index);
+    TESS_TRY(check_rows(plan, value, error));
     if (plan->shape.slices && tess_net_layer(plan->bound->net, index)->sums)
         return add_sums(plan, index, &op, error);
     const box all = all_of(&op.out[0]);

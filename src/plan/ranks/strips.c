@@ -130,6 +130,17 @@ static void share_steps(const tess_strips *s, const double *speeds, int64_t *ste
     }
 }
 
+/* By more than they are known to. Levels could be divided better than steps allow also where all are equal. */
+static bool differ(const double *speeds, int64_t count)
+{
+    double least = speeds[0], most = speeds[0];
+    for (int64_t i = 1; i < count; i++) {
+        least = fmin(least, speeds[i]);
+        most = fmax(most, speeds[i]);
+    }
+    return least < WORTH * most;
+}
+
 tess_strips tess_strips_by_speed(const tess_strips *equal, const double *speeds)
 {
     int64_t steps[TESS_STRIPS_BY_SPEED];
@@ -146,7 +157,7 @@ tess_strips tess_strips_by_speed(const tess_strips *equal, const double *speeds)
         s.starts[0][i] = s.starts[0][i - 1] + (int32_t)(steps[i - 1] * s.step);
     if (tess_strips_longest(&s, speeds) > WORTH * tess_strips_longest(equal, speeds))
         s = *equal;
-    const bool levels = tess_strips_by_level(equal, speeds, &by_level) &&
+    const bool levels = differ(speeds, s.count) && tess_strips_by_level(equal, speeds, &by_level) &&
                         tess_strips_longest(&by_level, speeds) <= WORTH * tess_strips_longest(&s, speeds);
     return levels ? by_level : s;
 }

@@ -19,7 +19,8 @@ typedef struct division {
     const double *speeds;
     double all; /* the sum of them */
     int level;
-    int64_t step, least; /* of a strip, in rows of the level, as are all below */
+    int64_t step;        /* in rows of the level, as are all below */
+    int64_t least, last; /* the fewest rows of a strip, and of the last one */
     int64_t distance;    /* of a border from that of the next level */
     int64_t end;
     int64_t low[TESS_STRIPS_BY_SPEED], high[TESS_STRIPS_BY_SPEED]; /* where a strip may begin */
@@ -50,21 +51,31 @@ static int64_t most_rows(const division *d, int64_t index, double longest)
     return rows < (double)d->end ? (int64_t)rows : d->end;
 }
 
+/* Where a strip may begin, if the next begins at `next`, or the image ends there. */
+static void set_before(const division *d, int64_t index, int64_t next, double longest, int64_t *low,
+                       int64_t *high)
+{
+    const int64_t least = index + 1 < d->strips->count ? d->least : d->last;
+    *low = tess_max_i64(d->low[index],
+                        tess_round_up(tess_max_i64(next - most_rows(d, index, longest), 0), d->step));
+    *high = tess_min_i64(d->high[index], floor_to(tess_max_i64(next - least, 0), d->step));
+}
+
 static bool fits(division *d, double longest)
 {
     const int64_t count = d->strips->count;
+    int64_t low, high;
     d->low[0] = d->high[0] = 0;
     for (int64_t i = 1; i < count; i++) {
         const int64_t most = floor_to(most_rows(d, i - 1, longest), d->step);
-        int64_t low, high;
         set_near(d, i, &low, &high);
-        d->low[i] = tess_max_i64(d->low[i - 1] + tess_round_up(d->least, d->step), low);
+        d->low[i] = tess_max_i64(d->low[i - 1] + d->least, low);
         d->high[i] = tess_min_i64(d->high[i - 1] + most, high);
         if (d->low[i] > d->high[i] || most < d->least)
             return false;
     }
-    return d->low[count - 1] + d->least <= d->end &&
-           d->high[count - 1] + most_rows(d, count - 1, longest) >= d->end;
+    set_before(d, count - 1, d->end, longest, &low, &high);
+    return low <= high;
 }
 
 /* From the last border to the first, within what fits. */
@@ -74,11 +85,8 @@ static void take_nearest(division *d, double longest)
     int64_t next = d->end;
     double before = d->all;
     for (int64_t i = s->count - 1; i > 0; i--) {
-        const int64_t least = i + 1 < s->count ? tess_round_up(d->least, d->step) : d->least;
-        const int64_t low = tess_max_i64(
-                          d->low[i],
-                          tess_round_up(tess_max_i64(next - most_rows(d, i, longest), 0), d->step)),
-                      high = tess_min_i64(d->high[i], floor_to(next - least, d->step));
+        int64_t low, high;
+        set_before(d, i, next, longest, &low, &high);
         before -= d->speeds[i];
         const double wanted = (double)d->end * before / d->all;
         next = tess_max_i64(low, tess_min_i64(high, llround(wanted / (double)d->step) * d->step));
@@ -135,9 +143,10 @@ static bool divide(tess_strips *s, const double *speeds, int64_t distance)
     for (int l = s->levels.count - 1; l >= 0 && possible; l--) {
         d.level = l;
         d.step = s->levels.step[l];
-        d.least = s->levels.least[l];
         d.distance = distance >> l;
         d.end = tess_strips_level_row(s, l, s->count);
+        d.least = tess_round_up(s->levels.least[l], d.step);
+        d.last = tess_max_i64(s->levels.least[l], l ? 0 : d.end - s->height + 1); /* a row of the image */
         possible = divide_level(&d);
     }
     return possible && have_rows(s);
