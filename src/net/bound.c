@@ -18,13 +18,27 @@ tess_plan_shape tess_smallest_shape(const tess_net *net)
                              .d = tess_net_grid(net, TESS_DEPTH)};
 }
 
+bool tess_plan_shape_same(const tess_plan_shape *a, const tess_plan_shape *b)
+{
+    bool same = a->n == b->n && a->d == b->d && a->h == b->h && a->w == b->w && a->above == b->above &&
+                a->below == b->below && a->left == b->left && a->right == b->right && a->slices == b->slices;
+    for (int l = 0; l < TESS_LEVELS; l++)
+        same = same && a->levels.first[l] == b->levels.first[l] && a->levels.rows[l] == b->levels.rows[l];
+    return same;
+}
+
+static int64_t rows_at(const tess_plan_shape *shape, int level)
+{
+    return tess_level_rows_given(&shape->levels) ? shape->levels.rows[level] : shape->h >> level;
+}
+
 tess_tensor tess_value_tensor(const tess_net *net, tess_value value, tess_dtype dtype, tess_plan_shape shape)
 {
     const tess_value_info *info = tess_net_value(net, value), *root = tess_net_value(net, info->root);
     const int64_t d = tess_max_i64(shape.d, 1);
     tess_tensor whole = tess_tensor_3d(tess_value_dtype(net, value, dtype), info->shared ? 1 : shape.n,
                                        info->vector ? 1 : d >> info->down[TESS_DEPTH],
-                                       info->vector ? 1 : shape.h >> info->down[TESS_HEIGHT],
+                                       info->vector ? 1 : rows_at(&shape, info->down[TESS_HEIGHT]),
                                        info->vector ? 1 : shape.w >> info->down[TESS_WIDTH], root->channels);
     return tess_tensor_channels(whole, info->channels);
 }

@@ -8,14 +8,29 @@
 #include "net/net.h"
 #include "weights/weights.h"
 
+enum { TESS_LEVELS = 6 };
+
+/* The rows of a strip at each level of the network, in rows of that level: where they begin in the image, and how many there are. All 0:
+ * they are the same part of the image at all levels. See net/levels.h. */
+typedef struct tess_level_rows {
+    int32_t first[TESS_LEVELS], rows[TESS_LEVELS];
+} tess_level_rows;
+
 /* The images of a run. */
 typedef struct tess_plan_shape {
-    int64_t n, h, w;   /* h and w: multiples of the network's grid */
-    int64_t d;         /* depth of volumes: a multiple of the network's grid in depth; 0 means 1 */
-    bool above, below; /* for a strip: rows there come from a neighbour (EXCHANGE steps) */
-    bool left, right;  /* for a block of an image: so do columns there, and corners */
-    bool slices;       /* for a slab of a volume: what comes from a neighbour are slices, not rows */
+    int64_t n, h, w;        /* h and w: multiples of the network's grid */
+    int64_t d;              /* depth of volumes: a multiple of the network's grid in depth; 0 means 1 */
+    bool above, below;      /* for a strip: rows there come from a neighbour (EXCHANGE steps) */
+    bool left, right;       /* for a block of an image: so do columns there, and corners */
+    bool slices;            /* for a slab of a volume: what comes from a neighbour are slices, not rows */
+    tess_level_rows levels; /* for a strip: h is its rows of level 0 */
 } tess_plan_shape;
+
+bool tess_plan_shape_same(const tess_plan_shape *a, const tess_plan_shape *b);
+static inline bool tess_level_rows_given(const tess_level_rows *levels)
+{
+    return levels->rows[0] > 0;
+}
 
 typedef struct tess_bound tess_bound; /* owned by the caller; keeps pointers to net and device */
 

@@ -114,8 +114,9 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
     plan->steps = tess_small_alloc(layers * MOST, sizeof *plan->steps);
     plan->offset = tess_small_alloc(values, sizeof *plan->offset);
     plan->margins = tess_small_alloc(values, sizeof *plan->margins);
+    plan->fetched = tess_small_alloc(values, sizeof *plan->fetched);
     tess_status status = TESS_OK;
-    if (!plan->steps || !plan->offset || !plan->margins)
+    if (!plan->steps || !plan->offset || !plan->margins || !plan->fetched)
         status = tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     if (status == TESS_OK)
         status = collect_steps(plan, error);
@@ -142,6 +143,7 @@ void tess_net_plan_destroy(tess_net_plan *plan)
     tess_small_free(plan->steps);
     tess_small_free(plan->offset);
     tess_small_free(plan->margins);
+    tess_small_free(plan->fetched);
     tess_small_free(plan->lives);
     tess_small_free(plan);
 }

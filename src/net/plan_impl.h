@@ -25,6 +25,11 @@ typedef struct tess_margin {
     int above, below, left, right;
 } tess_margin;
 
+/* Positions [from, to) of a part's own rows; negative ones, and those after the last, are of neighbours. */
+typedef struct tess_rows {
+    int64_t from, to;
+} tess_rows;
+
 struct tess_net_plan {
     const tess_bound *bound;
     tess_plan_shape shape;
@@ -32,6 +37,7 @@ struct tess_net_plan {
     int step_count, op_count;
     size_t *offset;       /* for each value: offset of its own first element in the arena */
     tess_margin *margins; /* for each value */
+    tess_margin *fetched; /* for each value: what of it is exchanged */
     tess_lifetime *lives; /* of the storage of each value; 0 bytes: it has none of its own */
     size_t arena_bytes, workspace_bytes, lower_bound;
     size_t packed_at; /* of a block: where the buffer of its exchanges is in the arena, behind all values */
@@ -79,6 +85,9 @@ tess_step *tess_plan_add_step(tess_net_plan *plan, tess_step_kind kind, int laye
 tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *error) TESS_MUST_CHECK;
 /* plan_margins.c: the rows and columns of neighbours around each value. */
 void tess_plan_set_margins(tess_net_plan *plan);
+/* The rows of `in` from which a layer without padding computes all own rows of `out`: the own ones, unless the levels of both have borders of
+ * their own. */
+tess_rows tess_plan_rows_read(const tess_net_plan *plan, tess_value in, tess_value out);
 /* What an EXCHANGE or ARRIVAL moves, in an arena; NULL: only its sizes. */
 tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *step, void *arena);
 /* plan_pack.c: the copies of an EXCHANGE or ARRIVAL between a block and its compact buffer, which strips do without. */

@@ -1,6 +1,8 @@
 /* Room for the neighbours' rows and columns around each value. At the inner edge of a part of an image, what a layer would pad with
  * zeros is stored around its input: rows before and after the part's own (in a slab of a volume, slices), and in a block columns on
  * both sides of every row. Kernels then read a larger image at the same strides and need to know nothing of neighbours. */
+#include <stdlib.h>
+
 #include "base/checked.h"
 #include "net/plan_impl.h"
 #include "op/row.h"
@@ -48,6 +50,34 @@ static int pad_of(const tess_layer *layer, int axis)
     return most(layer->window.pad_before[axis], layer->window.pad_after[axis]);
 }
 
+tess_rows tess_plan_rows_read(const tess_net_plan *plan, tess_value in, tess_value out)
+{
+    const tess_level_rows *levels = &plan->shape.levels;
+    const int from = tess_net_value(plan->bound->net, in)->down[TESS_HEIGHT],
+              to = tess_net_value(plan->bound->net, out)->down[TESS_HEIGHT];
+    if (!tess_level_rows_given(levels) || from == to)
+        return (tess_rows){0, tess_plan_tensor(plan, in).h};
+    const int64_t first = levels->first[to], end = first + levels->rows[to];
+    const tess_rows read = {to > from ? first << (to - from) : first >> (from - to),
+                            to > from ? end << (to - from) : end >> (from - to)};
+    return (tess_rows){read.from - levels->first[from], read.to - levels->first[from]};
+}
+
+/* The rows of the neighbours that a layer reads, or as many own rows that it leaves to them: then they read these. */
+static tess_margin rows_of_neighbours(const tess_net_plan *plan, const tess_layer *layer, tess_value in)
+{
+    const tess_plan_shape *shape = &plan->shape;
+    const int rows = pad_of(layer, tess_plan_axis(plan)), columns = pad_of(layer, TESS_WIDTH);
+    tess_margin needed = {shape->above ? rows : 0, shape->below ? rows : 0, shape->left ? columns : 0,
+                          shape->right ? columns : 0};
+    if (!tess_level_rows_given(&shape->levels))
+        return needed;
+    const tess_rows read = tess_plan_rows_read(plan, in, layer->out[0]);
+    needed.above = most(needed.above, abs((int)read.from));
+    needed.below = most(needed.below, abs((int)(read.to - tess_plan_tensor(plan, in).h)));
+    return needed;
+}
+
 /* All values of one storage have the same margins, and as many above as below: what a part receives from a neighbour is
  * as much as it sends there. */
 void tess_plan_set_margins(tess_net_plan *plan)
@@ -61,11 +91,10 @@ void tess_plan_set_margins(tess_net_plan *plan)
         if (!tess_bound_runs(plan->bound, i) || tess_op_row_of(layer->kind)->reach != TESS_REACH_WINDOW)
             continue;
         const tess_value read = layer->sums && shape->slices ? layer->sums - 1 : layer->in[0];
-        tess_margin *root = &plan->margins[tess_net_value(net, read)->root];
-        const int rows = pad_of(layer, tess_plan_axis(plan)), columns = pad_of(layer, TESS_WIDTH);
-        const tess_margin needed = {shape->above ? rows : 0, shape->below ? rows : 0,
-                                    shape->left ? columns : 0, shape->right ? columns : 0};
+        tess_margin *root = &plan->margins[tess_net_value(net, read)->root], *own = &plan->fetched[read];
+        const tess_margin needed = rows_of_neighbours(plan, layer, read);
         *root = larger(root, &needed);
+        *own = larger(own, &needed);
     }
     for (bool changed = true; changed;) {
         changed = false;
@@ -80,7 +109,7 @@ void tess_plan_set_margins(tess_net_plan *plan)
 tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *step, void *arena)
 {
     const tess_value value = step->in[0];
-    const tess_margin margin = plan->margins[value];
+    const tess_margin margin = plan->fetched[value];
     tess_exchange e = {.rows = tess_plan_tensor(plan, value),
                        .slices = plan->shape.slices,
                        .above = margin.above,

@@ -47,13 +47,14 @@ static axes cut_axes(const tess_net_plan *plan)
 
 /* Restricts the op to the box along one axis, and returns the own position that its first input begins with. At an inner edge, and
  * between parts, the first input begins with what the whole op would pad or read anyway, and there is no padding. The stride is
- * 1, or all positions are computed. */
-static int64_t take_along(const tess_net_plan *plan, tess_op *op, int axis, int64_t from, int64_t to)
+ * 1, or all positions are computed, from those in `read`. */
+static int64_t take_along(const tess_net_plan *plan, tess_op *op, int axis, tess_rows read, int64_t from,
+                          int64_t to)
 {
-    const int64_t length = *length_of(&op->out[0], axis), in_length = *length_of(&op->in[0], axis);
+    const int64_t length = *length_of(&op->out[0], axis);
     const int before = op->pad_before[axis], after = op->pad_after[axis];
     const bool all = from == 0 && to == length;
-    int64_t in_from = from, in_to = all ? in_length : to;
+    int64_t in_from = all ? read.from : from, in_to = all ? read.to : to;
     if (from > 0 || tess_plan_before(plan, axis)) {
         in_from -= before;
         op->pad_before[axis] = 0;
@@ -72,10 +73,14 @@ static int64_t take_along(const tess_net_plan *plan, tess_op *op, int axis, int6
 static void take_box(const tess_net_plan *plan, tess_step *step, const box *part)
 {
     const int axis = tess_plan_axis(plan);
+    const tess_rows across = {0, step->op.in[0].w};
+    const tess_rows read = axis == TESS_HEIGHT ? tess_plan_rows_read(plan, step->in[0], step->out[0])
+                                               : (tess_rows){0, step->op.in[0].d};
     step->row = part->from[axis];
     step->column = part->from[TESS_WIDTH];
-    step->in_row = take_along(plan, &step->op, axis, part->from[axis], part->to[axis]);
-    step->in_column = take_along(plan, &step->op, TESS_WIDTH, part->from[TESS_WIDTH], part->to[TESS_WIDTH]);
+    step->in_row = take_along(plan, &step->op, axis, read, part->from[axis], part->to[axis]);
+    step->in_column =
+        take_along(plan, &step->op, TESS_WIDTH, across, part->from[TESS_WIDTH], part->to[TESS_WIDTH]);
 }
 
 static tess_status add_part(tess_net_plan *plan, int index, tess_op op, const box *part, tess_error *error)
@@ -192,9 +197,19 @@ static tess_status add_edges(tess_net_plan *plan, int index, tess_op op, const b
     return TESS_OK;
 }
 
+/* A neighbour reads as many rows of this part as this part reads of it. */
+static tess_status check_rows(const tess_net_plan *plan, tess_value value, tess_error *error)
+{
+    const int rows = most(plan->fetched[value].above, plan->fetched[value].below);
+    if (tess_level_rows_given(&plan->shape.levels) && rows > tess_plan_tensor(plan, value).h)
+        return tess_fail(error, TESS_INTERNAL, "levels of a strip begin too far from each other");
+    return TESS_OK;
+}
+
 static tess_status add_in_part(tess_net_plan *plan, int index, tess_op op, tess_error *error)
 {
     const tess_value value = tess_bound_input(plan->bound, index);
+    TESS_TRY(check_rows(plan, value, error));
     if (plan->shape.slices && tess_net_layer(plan->bound->net, index)->sums)
         return add_sums(plan, index, &op, error);
     const box all = all_of(&op.out[0]);
@@ -207,9 +222,15 @@ static tess_status add_in_part(tess_net_plan *plan, int index, tess_op op, tess_
     return divided ? add_edges(plan, index, op, &inner, error) : add_part(plan, index, op, &all, error);
 }
 
-static bool reads_neighbours(const tess_net_plan *plan, const tess_op *op)
+/* A layer between levels with borders of their own does so on all ranks or on none, so that all make the same exchanges. */
+static bool reads_neighbours(const tess_net_plan *plan, int index, const tess_op *op)
 {
     const axes cut = cut_axes(plan);
+    const tess_layer *layer = tess_net_layer(plan->bound->net, index);
+    if (tess_level_rows_given(&plan->shape.levels) &&
+        tess_net_value(plan->bound->net, layer->in[0])->down[TESS_HEIGHT] !=
+            tess_net_value(plan->bound->net, layer->out[0])->down[TESS_HEIGHT])
+        return true;
     for (int i = 0; i < 2; i++) {
         const int axis = cut.axis[i];
         if ((tess_plan_before(plan, axis) && op->pad_before[axis] > 0) ||
@@ -229,7 +250,7 @@ tess_status tess_plan_add_op(tess_net_plan *plan, int index, tess_error *error)
                              ? "%s cannot be computed for a strip of an image yet"
                              : "%s looks at the whole image, which a strip of it does not hold",
                          tess_op_kind_name(op.kind));
-    if (reads_neighbours(plan, &op))
+    if (reads_neighbours(plan, index, &op))
         return add_in_part(plan, index, op, error);
     return add_part(plan, index, op, NULL, error);
 }

@@ -166,6 +166,8 @@ static tess_cutter cutter_for(const tess_bound *bound, const tess_model_net *mod
         c.reach[i] = depth ? tess_bound_reach_depth(bound) : tess_bound_reach(bound);
         c.padded[i] = tess_round_up(request->size[i], c.grid[i]);
     }
+    if (tess_level_rows_given(&request->levels)) /* the image is padded, not the strip */
+        c.padded[TESS_HEIGHT] = request->levels.rows[0];
     return c;
 }
 
@@ -193,6 +195,7 @@ tess_status tess_cut_choose(const tess_bound *bound, const tess_model_net *model
                             .left = request->left,
                             .right = request->right,
                             .slices = request->slices,
+                            .levels = request->levels,
                             .volume = model->volume};
     TESS_TRY(check_asked(&c, error));
     TESS_TRY(fit_seconds(&c, error));

@@ -16,6 +16,7 @@ typedef struct tess_cut_request {
     bool above, below; /* the image is a strip of a larger one, as in tess_plan_shape: its rows are not cut */
     bool left, right;  /* or a block of one, of which nothing is cut */
     bool slices;       /* or the volume is a slab, whose slices are not cut */
+    tess_level_rows levels; /* of a strip: see tess_plan_shape */
     /* The largest tile along each axis; 0: not cut. A height of 0: the planner chooses; TESS_TILE_WHOLE:
      * nothing is cut. The depth is for 3-D networks. */
     int64_t tile[TESS_SPATIAL];
@@ -52,6 +53,7 @@ typedef struct tess_cut_plan {
     int64_t halo, halo_depth; /* of the axes that are cut; halo: the larger of rows and columns */
     int64_t batch;
     bool above, below, left, right, slices;                    /* as requested */
+    tess_level_rows levels;                                    /* the same */
     bool volume;                                               /* the network is 3-D */
     tess_mem_bytes bytes;                                      /* by category, as they will be counted */
     size_t io_block, ring_bytes, arena_bytes, workspace_bytes; /* as they will be allocated */
@@ -71,7 +73,8 @@ static inline tess_cut tess_cut_of(const tess_cut_plan *plan)
                       .below = plan->below,
                       .left = plan->left,
                       .right = plan->right,
-                      .slices = plan->slices};
+                      .slices = plan->slices,
+                      .levels = plan->levels};
 }
 
 /* Accepts a limit exactly when the cut that needs the least memory fits. So the limit that the error message

@@ -135,7 +135,8 @@ tess_status tess_cut_measure(const tess_cutter *c, tess_cut_plan *plan, tess_err
                                    .below = plan->below,
                                    .left = plan->left,
                                    .right = plan->right,
-                                   .slices = plan->slices};
+                                   .slices = plan->slices,
+                                   .levels = plan->levels};
     tess_net_plan *net_plan = NULL;
     TESS_TRY(tess_net_plan_create(c->bound, shape, &net_plan, error));
     plan->arena_bytes = tess_net_plan_arena_bytes(net_plan);

@@ -24,7 +24,8 @@ bool tess_batch_first(const tess_cut *cut, int64_t strip, tess_window_batch *b)
                              .below = cut->below,
                              .left = cut->left,
                              .right = cut->right,
-                             .slices = cut->slices};
+                             .slices = cut->slices,
+                             .levels = cut->levels};
     return set(cut, b);
 }
 
@@ -90,7 +91,8 @@ tess_plan_shape tess_batch_shape(const tess_window_batch *batch)
                              .below = batch->below,
                              .left = batch->left,
                              .right = batch->right,
-                             .slices = batch->slices};
+                             .slices = batch->slices,
+                             .levels = batch->levels};
 }
 
 /* The part of [from, to) that lies inside the image. */

@@ -9,9 +9,10 @@
 typedef struct tess_cut {
     tess_axis axis[TESS_SPATIAL]; /* padded to the network's grid; an image has a depth of 1 */
     int64_t batch;                /* most windows that run through the network at once */
-    bool above, below; /* the whole is a strip of an image: see tess_plan_shape. Its rows are not cut. */
-    bool left, right;  /* or a block of it, of which nothing is cut */
-    bool slices;       /* or a slab of a volume, whose slices are not cut */
+    bool above, below;      /* the whole is a strip of an image: see tess_plan_shape. Its rows are not cut. */
+    bool left, right;       /* or a block of it, of which nothing is cut */
+    bool slices;            /* or a slab of a volume, whose slices are not cut */
+    tess_level_rows levels; /* of a strip: see tess_plan_shape */
 } tess_cut;
 
 /* An image of one slice. */
@@ -23,6 +24,7 @@ typedef struct tess_window_batch {
     tess_axis cols;
     int64_t slab, strip, first, n;
     bool above, below, left, right, slices; /* as in the cut */
+    tess_level_rows levels;
 } tess_window_batch;
 
 #define TESS_ALL_STRIPS (-1)

@@ -35,12 +35,6 @@ void tess_window_plans_clear(tess_windows *w)
         drop(w, &w->plans[i]);
 }
 
-static bool same_shape(tess_plan_shape a, tess_plan_shape b)
-{
-    return a.n == b.n && a.d == b.d && a.h == b.h && a.w == b.w && a.above == b.above && a.below == b.below &&
-           a.left == b.left && a.right == b.right && a.slices == b.slices;
-}
-
 tess_status tess_window_plan_for(tess_windows *w, const tess_bound *bound, tess_plan_shape shape,
                                  int under_way, tess_stream *stream, tess_window_plan **out,
                                  tess_error *error)
@@ -50,7 +44,7 @@ tess_status tess_window_plan_for(tess_windows *w, const tess_bound *bound, tess_
     w->turn++;
     for (int i = 0; i < w->settings.keep; i++) {
         tess_window_plan *known = &w->plans[i];
-        if (known->plan && known->bound == bound && same_shape(known->shape, shape)) {
+        if (known->plan && known->bound == bound && tess_plan_shape_same(&known->shape, &shape)) {
             known->used = w->turn;
             *out = known;
             return TESS_OK;

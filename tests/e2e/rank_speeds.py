@@ -43,6 +43,29 @@ def check_strips(job, bench):
     job("u8.npy", "out.npy", "--model", bench.path("drunet.safetensors"), "--sigma", "0.1", "--tile", "40").check(3, "rows_of_tiles", None, "1,1,3")
 
 
+def check_levels(job, bench):
+    """Strips of two steps each, which could not be shorter if all levels of the network began at the same row; also of odd heights."""
+    rng = np.random.default_rng(5)
+    for model, height, width, speeds, slowest in (("drunet", 256, 64, "1,0.7,1,1", 1), ("unet", 256, 64, "1,1,0.7,1", 2), ("drunet", 263, 67, "1,0.9", 1), ("drunet", 221, 50, "0.7,1,1", 0),
+                                                  ("drunet", 517, 33, "1,0.8,0.7,1,1,0.9,1", 2), ("drunet", 257, 24, "1,1,1,0.6", 3)):
+        np.save(bench.path("levels.npy"), rng.random((height, width, 3), dtype=np.float32))
+        ranks = speeds.count(",") + 1
+        one = job("levels.npy", "out.npy", "--model", bench.path(f"{model}.safetensors"), "--sigma", "0.1")
+        record, equal = (one.check(ranks, "strips", (ranks, 1), how) for how in (speeds, "equal"))
+        if not record or not equal:
+            continue
+        strips = record["denoise"]["files"][0]["strips"]
+        bench.check(all("level_rows" not in part for part in equal["denoise"]["files"][0]["strips"]), f"{model} {height}: equal strips have no rows of levels")
+        if not bench.check(all("level_rows" in part for part in strips), f"{model} {height} {speeds}: {strips}"):
+            continue
+        bench.check(all(part["planned_bytes"] == part["measured_bytes"] for part in strips), f"{model} {height} {speeds}: the bytes of each rank: {strips}")
+        padded = (height + 7) // 8 * 8
+        for level in range(4):
+            rows = [part["level_rows"][level] for part in strips]
+            bench.check(sum(rows) == padded >> level, f"{model} {height} {speeds}: level {level} has {rows}")
+            bench.check(level > 1 or min(rows) == rows[slowest] < max(rows), f"{model} {height} {speeds}: the slowest rank has as much as others at level {level}: {rows}")
+
+
 def check_limit(job, bench, launcher, program):
     """A limit that the equal strips keep and longer ones would not; `plan` says what the run does."""
     np.save(bench.path("tall.npy"), to_integers(picture(1024, 64), np.uint8))
@@ -106,6 +129,19 @@ def check_study(bench, launcher, program):
         bench.check(two["bytes_per_rank"] == two["planned_bytes_per_rank"] and two["prediction"]["seconds"] > 0, f"bytes and prediction: {two}")
 
 
+def check_study_levels(bench, launcher, program):
+    """The study of a network whose levels are divided apart has planned its bytes, and says which rows each rank has."""
+    model = write_safetensors(bench.path("small_drunet.safetensors"), drunet(widths=SMALL))
+    status, out, err = launcher.run(2, program, "bench", "scaling", "--problems", "deblur", "--sizes", 256, "--square", "--repeats", 2, "--models", model, "--threads", 1, "--ranks", "2",
+                                    env={"TESSERA_SPEEDS": "1,0.75"})
+    if bench.check(status == 0, f"study of levels: {status} {err[:400]}"):
+        two = json.loads(out.splitlines()[0])
+        levels = two.get("level_rows_per_rank", [[], []])
+        bench.check([rows[0] for rows in levels] == two["rows_per_rank"] and two["rows_per_rank"][0] < 160, f"study of levels: {two}")
+        bench.check([a + b for a, b in zip(*levels)] == [256, 128, 64, 32], f"study of levels: {two}")
+        bench.check(two["bytes_per_rank"] == two["planned_bytes_per_rank"] and two["prediction"]["seconds"] > 0, f"study of levels: {two}")
+
+
 def check_measured(job, bench, launcher, program):
     """All ranks but the last share a core, so that it is several times faster, whatever else runs. Others may use its core: then it is tried again."""
     cores = sorted(os.sched_getaffinity(0))
@@ -144,10 +180,12 @@ def main():
         check_measured(job, bench, launcher, program)
     else:
         check_strips(job, bench)
+        check_levels(job, bench)
         check_limit(job, bench, launcher, program)
         check_refusals(bench, launcher, program)
         check_reconstructions(bench, launcher, program)
         check_study(bench, launcher, program)
+        check_study_levels(bench, launcher, program)
     bench.finish()
 
 

@@ -2,12 +2,14 @@
  * together give the bits of the whole image, for any split on the alignment; a plan without neighbours has no exchanges. The same
  * for slabs of a volume, which exchange slices. */
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "check.h"
 #include "counter.h"
+#include "net/levels.h"
 #include "net/plan.h"
 #include "strip_net.h"
 
@@ -147,7 +149,8 @@ static tess_plan_shape shape_of(int64_t side, bool volume, int64_t length)
 }
 
 static void test_split(const tess_net *net, const void *weights, int64_t side, bool volume,
-                       const int64_t *lengths, int count, float *image, const float *whole)
+                       const int64_t *lengths, const tess_level_rows *levels, int count, float *image,
+                       const float *whole)
 {
     image_strips all = {.count = count};
     strip strips[STRIPS] = {{0}};
@@ -164,6 +167,8 @@ static void test_split(const tess_net *net, const void *weights, int64_t side, b
         tess_plan_shape shape = shape_of(side, volume, lengths[i]);
         shape.above = i > 0;
         shape.below = i + 1 < count;
+        if (levels)
+            shape.levels = levels[i];
         open_strip(s, net, shape);
         move_rows(s, image + first * row, true);
     }
@@ -205,6 +210,50 @@ static void test_divided(tess_net *net)
     tess_net_destroy(net);
 }
 
+/* A strip without the rows that a neighbour would read. */
+static void refuse_far(const tess_net *net)
+{
+    const tess_plan_shape shape = {
+        .n = 1, .h = 4, .w = 8, .above = true, .below = true, .levels = {{12, 12}, {4, 4}}};
+    strip one = {.device = open_device()};
+    CHECK(tess_bound_create(net, one.device, TESS_F32, &one.bound, &error) == TESS_OK);
+    CHECK(tess_net_plan_create(one.bound, shape, &one.plan, &error) == TESS_INTERNAL);
+    close_strip(&one);
+}
+
+/* Strips that begin elsewhere at each level: layers between levels read rows of the neighbour, or leave some out. */
+static void test_levels(const tess_net *net, const void *weights, int64_t side, int64_t length, float *image,
+                        const float *whole)
+{
+    enum { STEP = 4 };
+    static const int borders[][2][STRIPS - 1] = {{{20, 30}, {10, 15}}, {{20, 30}, {11, 14}},
+                                                 {{20, 30}, {9, 17}},  {{3, 5}, {2, 3}},
+                                                 {{19, 37}, {9, 18}},  {{21, 35}, {13, 16}}};
+    strip one = {0};
+    open_strip(&one, net, shape_of(8, false, 8));
+    const tess_levels l = tess_levels_of(one.bound);
+    close_strip(&one);
+    if (!l.count)
+        return; /* no kernel computes several rows at a time */
+    CHECK(l.count == 2 && l.least[0] == 2 && l.least[1] == 1 && l.share[0] > 0 && l.share[1] > 0);
+    CHECK(STEP % l.step[0] == 0 && STEP % l.step[1] == 0);
+    CHECK(fabs(l.share[0] + l.share[1] - 1) < 1e-12);
+    refuse_far(net);
+    for (size_t k = 0; k < sizeof borders / sizeof *borders; k++) {
+        tess_level_rows levels[STRIPS] = {{{0}, {0}}};
+        int64_t lengths[STRIPS];
+        for (int level = 0; level < 2; level++)
+            for (int i = 0; i < STRIPS; i++) {
+                const int64_t first = i ? STEP * borders[k][level][i - 1] : 0,
+                              end = i + 1 < STRIPS ? STEP * borders[k][level][i] : length >> level;
+                levels[i].first[level] = (int32_t)first;
+                levels[i].rows[level] = (int32_t)(end - first);
+                lengths[i] = levels[i].rows[0];
+            }
+        test_split(net, weights, side, false, lengths, levels, STRIPS, image, whole);
+    }
+}
+
 /* `units` steps of the alignment, divided in several ways. */
 static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
 {
@@ -231,7 +280,9 @@ static void test_net(tess_net *net, int64_t side, bool volume, int64_t units)
         {length}, {half * step, half * step}, {step, length - step}, {(half - 1) * step, step, half * step}};
     const int counts[] = {1, 2, 2, 3};
     for (int i = 0; i < 4; i++)
-        test_split(net, weights.data, side, volume, lengths[i], counts[i], image, whole);
+        test_split(net, weights.data, side, volume, lengths[i], NULL, counts[i], image, whole);
+    if (!volume)
+        test_levels(net, weights.data, side, length, image, whole);
     free(image), free(whole);
     tess_block_free(&weights);
     tess_net_destroy(net);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -85,6 +86,18 @@ static void check_random(void)
     CHECK_MSG(uneven > 100, "%d", uneven);
 }
 
+/* Strips of a network of four levels, whose kernels compute four rows at a time. */
+static tess_strips with_levels(int64_t height, int64_t ranks)
+{
+    tess_strips s = tess_strips_of(32, height, ranks);
+    s.levels = (tess_levels){.count = 4,
+                             .step = {4, 4, 4, 4},
+                             .least = {1, 1, 1, 1},
+                             .share = {2 / 7.0, 2 / 7.0, 2 / 7.0, 1 / 7.0},
+                             .grid = 8};
+    return s;
+}
+
 /* Speeds that are known to 3 % do not change a division, whatever is left over. */
 static void check_equal(void)
 {
@@ -92,7 +105,8 @@ static void check_equal(void)
     uint32_t state = 7;
     for (int64_t height = 16; height < 1100; height += 11)
         for (int64_t ranks = 1; ranks < 20; ranks++) {
-            const tess_strips equal = tess_strips_of(8, height, ranks);
+            const tess_strips equal =
+                height % 2 ? with_levels(height, ranks) : tess_strips_of(8, height, ranks);
             for (int64_t r = 0; r < ranks; r++)
                 speeds[r] = 2 - 0.059 * number(&state);
             const tess_strips s = tess_strips_by_speed(&equal, speeds);
@@ -130,6 +144,89 @@ static void check_slow(void)
         speeds[3] = wrong[i];
         CHECK(!tess_strips_by_speed(&equal, speeds).by_speed);
     }
+}
+
+static double longest_at(const tess_strips *s, int level, const double *speeds)
+{
+    double longest = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        longest = fmax(longest, (double)tess_strips_level_rows(s, i).rows[level] / speeds[i]);
+    return longest;
+}
+
+/* All levels are covered, strips begin where kernels allow it, and neighbours have what layers between levels read of them. */
+static void check_level_rows(const tess_strips *s)
+{
+    const int64_t padded = (s->height + 7) / 8 * 8;
+    int64_t end[4] = {0};
+    for (int64_t i = 0; i < s->count; i++) {
+        const tess_level_rows mine = tess_strips_level_rows(s, i),
+                              above = tess_strips_level_rows(s, i ? i - 1 : 0);
+        for (int l = 0; l < 4; l++) {
+            CHECK_MSG(mine.first[l] == end[l] && mine.first[l] % 4 == 0 && mine.rows[l] > 0,
+                      "level %d: strip %lld of %lld rows at %d", l, (long long)i, (long long)mine.rows[l],
+                      mine.first[l]);
+            end[l] += mine.rows[l];
+            const int apart = l < 3 ? abs(2 * mine.first[l + 1] - mine.first[l]) : 0;
+            CHECK(apart <= mine.rows[l] && apart <= above.rows[l]);
+            CHECK(l == 3 || (apart <= 2 * mine.rows[l + 1] && apart <= 2 * above.rows[l + 1]));
+        }
+        CHECK(tess_strips_row(s, i) == mine.first[0] && tess_strips_rows(s, i) > 0);
+    }
+    for (int l = 0; l < 4; l++)
+        CHECK(end[l] == padded >> l);
+}
+
+/* With two steps of the deepest level for each rank, nothing could be divided by speed if all levels began at the same place. */
+static void check_levels(void)
+{
+    static const double speeds[] = {1, 0.7, 1, 1};
+    const tess_strips equal = with_levels(256, 4), s = tess_strips_by_speed(&equal, speeds);
+    tess_strips same_place = equal;
+    same_place.levels.count = 0;
+    CHECK(!tess_strips_by_speed(&same_place, speeds).by_speed);
+    CHECK(s.by_speed && s.by_level);
+    if (!s.by_level)
+        return;
+    static const int32_t slow[] = {48, 24, 12, 8};
+    const tess_level_rows rows = tess_strips_level_rows(&s, 1);
+    check_level_rows(&s);
+    for (int l = 0; l < 4; l++)
+        CHECK_MSG(rows.rows[l] == slow[l], "level %d: %d rows", l, rows.rows[l]);
+    CHECK(fabs(tess_strips_longest(&s, speeds) - (2 * 72 + 2 * 72 + 2 * 80 + 64 / 0.7) / 7) < 1e-9);
+    const tess_level_rows none = tess_strips_level_rows(&equal, 1);
+    CHECK(!tess_level_rows_given(&none) && tess_level_rows_given(&rows));
+}
+
+/* The deepest level is divided as well as it can be; the whole is better than strips that begin at the same place everywhere. */
+static void check_random_levels(void)
+{
+    double speeds[MOST];
+    uint32_t state = 3;
+    int by_level = 0;
+    for (int64_t ranks = 2; ranks < 24; ranks++)
+        for (int i = 0; i < 20; i++) {
+            const int64_t height = 32 * ranks + (int64_t)(number(&state) * 40 * (double)ranks);
+            const tess_strips equal = with_levels(height, ranks);
+            tess_strips same_place = equal;
+            same_place.levels.count = 0;
+            for (int64_t r = 0; r < ranks; r++)
+                speeds[r] = i % 2 ? 0.2 + number(&state) : 1 - 0.3 * floor(2 * number(&state));
+            const tess_strips s = tess_strips_by_speed(&equal, speeds),
+                              other = tess_strips_by_speed(&same_place, speeds);
+            by_level += s.by_level;
+            if (!s.by_level) {
+                CHECK(same(&s, &other));
+                continue;
+            }
+            check_level_rows(&s);
+            CHECK(tess_strips_longest(&s, speeds) <= 0.97 * tess_strips_longest(&other, speeds));
+            if (ranks > 4)
+                continue;
+            const tess_strips deepest = tess_strips_of(4, (height + 7) / 8, ranks);
+            CHECK(fabs(longest_at(&s, 3, speeds) - best_of(&deepest, speeds, 0, deepest.steps)) < 1e-9);
+        }
+    CHECK_MSG(by_level > 100, "%d", by_level);
 }
 
 /* Rank 2 has not measured all classes, and rank 0 lacks one, which stays as it is. */
@@ -181,5 +278,7 @@ int main(void)
     check_random();
     check_equal();
     check_slow();
+    check_levels();
+    check_random_levels();
     return check_end();
 }

@@ -63,6 +63,14 @@ tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total)
     return object;
 }
 
+tess_json *tess_record_level_rows(const tess_level_rows *levels)
+{
+    tess_json *rows = tess_json_array();
+    for (int l = 0; l < TESS_LEVELS && levels->rows[l]; l++)
+        tess_json_append_int(&rows, levels->rows[l]);
+    return rows;
+}
+
 void tess_record_meter(tess_json **measured, const tess_meter_reading *reading)
 {
     if (reading->has_busy)

@@ -17,6 +17,8 @@ void tess_record_paths(tess_json **record, const tess_record_path *paths, int co
 /* Always has weights, activations, workspace and io; other categories only if they are used. Host memory is not
  * included: records have it as "host_bytes". */
 tess_json *tess_record_bytes(const tess_mem_bytes *bytes, uint64_t total);
+/* The rows of a strip at each level of the network, if its levels have borders of their own. */
+tess_json *tess_record_level_rows(const tess_level_rows *levels);
 /* Adds gpu_busy and joules, each only if it is known. */
 void tess_record_meter(tess_json **measured, const tess_meter_reading *reading);
 /* Adds "arena": the tensors of a network's run in memory over its steps, for pictures of it. Adds

@@ -201,6 +201,8 @@ static void add_strips(tess_json **entry, const tess_denoise_job *job, bool ran)
             tess_json_set_int(&one, "first_column", part.column);
             tess_json_set_int(&one, "columns", part.columns);
         }
+        if (tess_level_rows_given(&part.levels))
+            tess_json_set(&one, "level_rows", tess_record_level_rows(&part.levels));
         if (job->ranks[i].speed > 0 && !job->strips.tiles)
             tess_json_set_double(&one, "speed", job->ranks[i].speed);
         tess_json_set_int(&one, "planned_bytes", (int64_t)job->ranks[i].planned);

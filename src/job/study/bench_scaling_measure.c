@@ -100,12 +100,18 @@ static tess_json *iteration_record(const tess_iteration_times *times)
 /* The rows of each rank, and the speeds by which they were divided. */
 static void add_division(tess_json **record, const tess_strips *strips, const double *speeds)
 {
-    tess_json *rows = tess_json_array(), *list = tess_json_array();
+    tess_json *rows = tess_json_array(), *list = tess_json_array(), *levels = tess_json_array();
     for (int64_t i = 0; i < strips->count; i++) {
+        const tess_level_rows of_rank = tess_strips_level_rows(strips, i);
         tess_json_append_int(&rows, tess_strips_rows(strips, i));
+        tess_json_append(&levels, tess_record_level_rows(&of_rank));
         tess_json_append_double(&list, speeds ? speeds[i] : 1);
     }
     tess_json_set(record, "rows_per_rank", rows);
+    if (strips->by_level)
+        tess_json_set(record, "level_rows_per_rank", levels);
+    else
+        tess_json_free(levels);
     if (speeds)
         tess_json_set(record, "speeds", list);
     else

@@ -50,12 +50,15 @@ static tess_status open_strip(strip *s, const tess_strips *strips, tess_error *e
     const int rank = dist->rank;
     if (rank >= strips->count)
         return TESS_OK;
-    const tess_plan_shape shape = {
+    tess_plan_shape shape = {
         .n = 1,
         .h = tess_round_up(tess_strips_rows(strips, rank), tess_net_grid(net, TESS_HEIGHT)),
         .w = tess_round_up(job->width, tess_net_grid(net, TESS_WIDTH)),
         .above = rank > 0,
-        .below = rank + 1 < strips->count};
+        .below = rank + 1 < strips->count,
+        .levels = tess_strips_level_rows(strips, rank)};
+    if (strips->by_level)
+        shape.h = shape.levels.rows[0];
     TESS_TRY(tess_net_plan_create(job->model->bound, shape, &s->plan, error));
     TESS_TRY(s->device->memory->alloc(s->device, &s->arena, TESS_MEM_ACTIVATIONS,
                                       tess_net_plan_arena_bytes(s->plan), error));

@@ -18,7 +18,8 @@ tess_blocks_part tess_blocks_part_of(const tess_blocks *b, int64_t rank)
                               .above = y > 0,
                               .below = y + 1 < b->rows.count,
                               .left = x > 0,
-                              .right = x + 1 < b->columns.count};
+                              .right = x + 1 < b->columns.count,
+                              .levels = tess_strips_level_rows(&b->rows, y)};
 }
 
 int64_t tess_blocks_most_rows(const tess_blocks *b)

@@ -25,6 +25,7 @@ typedef struct tess_blocks_image {
 typedef struct tess_blocks_part {
     int64_t row, rows, column, columns;
     bool above, below, left, right; /* there are neighbours */
+    tess_level_rows levels;         /* of a strip: see tess_strips_level_rows */
 } tess_blocks_part;
 
 static inline int64_t tess_blocks_count(const tess_blocks *blocks)

@@ -161,13 +161,9 @@ typedef struct strip_kinds {
 static tess_status timetable_of(strip_kinds *kinds, const tess_scale_setup *setup, tess_plan_shape shape,
                                 int *index, tess_error *error)
 {
-    for (*index = 0; *index < kinds->count; ++*index) {
-        const tess_plan_shape *s = &kinds->list[*index].shape;
-        if (s->h == shape.h && s->w == shape.w && s->d == shape.d && s->above == shape.above &&
-            s->below == shape.below && s->left == shape.left && s->right == shape.right &&
-            s->slices == shape.slices)
+    for (*index = 0; *index < kinds->count; ++*index)
+        if (tess_plan_shape_same(&kinds->list[*index].shape, &shape))
             return TESS_OK;
-    }
     strip_kind *kind = &kinds->list[kinds->count++];
     kind->shape = shape;
     return tess_timetable_make(setup->bound, setup->rates, shape, &kind->timetable, error);
@@ -208,7 +204,7 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
         const tess_blocks_part part = tess_blocks_part_of(blocks, r);
         const int64_t rows = part.rows;
         const bool alone = p->divide == TESS_DIVIDE_SLICES;
-        const tess_plan_shape shape = {
+        tess_plan_shape shape = {
             .n = 1,
             .h = tess_round_up(point->slabs ? p->height : rows, setup->grid[TESS_HEIGHT]),
             .w = tess_round_up(part.columns, setup->grid[TESS_WIDTH]),
@@ -217,7 +213,10 @@ static tess_status run_strips(const tess_scale_setup *setup, const tess_scale_pr
             .below = part.below && !alone,
             .left = part.left,
             .right = part.right,
-            .slices = point->slabs && !alone};
+            .slices = point->slabs && !alone,
+            .levels = part.levels};
+        if (tess_level_rows_given(&part.levels))
+            shape.h = part.levels.rows[0];
         point->rows = tess_max_i64(point->rows, rows);
         status = timetable_of(kinds, setup, shape, &index[r], error);
     }

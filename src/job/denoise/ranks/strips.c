@@ -124,6 +124,7 @@ static void request_strip(const tess_denoise_job *job, tess_denoise_file *file)
     r->below = part.below;
     r->left = part.left;
     r->right = part.right;
+    r->levels = part.levels;
     r->tile[TESS_HEIGHT] = r->tile[TESS_WIDTH] = TESS_TILE_WHOLE;
     r->batch = 1;
     r->limit = UINT64_MAX;
