@@ -54,6 +54,16 @@ def main():
             return {}, np.zeros(image.shape), result.err
         return result.record["denoise"]["files"][0], np.load(target) if suffix == ".npy" else read_png(target), result.err
 
+    # doubles whose differences float32 would lose, which a few hot pixels must not hide
+    for offset, unit, far in ((1e6, 1e-5, 1.01e6), (1e7, 1e-4, 0.0)):
+        fine, spots = offset + unit * frame(), places(12)
+        clean = denoise(fine)[0]
+        fine[spots] = far
+        entry, result, _ = denoise(fine)
+        bench.check(result.dtype == np.float64 and entry["defects"] == 12, f"float64 around {offset:g}: {result.dtype}, {entry.get('defects')} defects")
+        bench.check(abs(entry["sigma"] / clean["sigma"] - 1) < 0.1, f"float64 around {offset:g}: noise of {entry['sigma']:.4f}, {clean['sigma']:.4f} without hot pixels")
+        bench.check(np.array_equal(result[spots], fine[spots]), f"float64 around {offset:g}: hot pixels keep their values")
+
     where = places(40)
     random = np.random.default_rng(5)
     hot = random.integers(4000, 65535, 40)
