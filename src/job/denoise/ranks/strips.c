@@ -2,6 +2,7 @@
  * the network allows, and neighbours exchange rows and columns inside the network, so that the result is that of the whole image, bit
  * for bit. A rank's memory is its part's. Slower ranks have fewer rows, where their speeds are known. If that does not fit, or tiles are asked for, the image is cut as for one rank, and each
  * rank takes some rows of tiles. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -292,9 +293,12 @@ static tess_status divide_by_speed(tess_denoise_job *job, uint64_t limit, bool *
     for (int r = 0; r < job->engine.dist->size; r++)
         job->ranks[r].speed = speeds[r];
     tess_strips rows = tess_strips_by_speed(&equal, speeds);
+    const double seconds = work.seconds * tess_strips_longest(&rows, speeds) / (double)work.rows;
     tess_small_free(speeds);
     TESS_TRY(tess_dist_broadcast(job->engine.dist, 0, &rows, sizeof rows, error));
     TESS_TRY(plan_rows(job, &rows, limit, fits, error)); /* also if they are equal: the seconds are others */
+    if (*fits && rows.by_level) /* ranks that end at the same time wait for each other inside of the levels */
+        job->planned_seconds = fmax(job->planned_seconds, seconds);
     return *fits ? TESS_OK : plan_rows(job, &equal, limit, fits, error);
 }
 
