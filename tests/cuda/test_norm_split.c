@@ -86,7 +86,7 @@ static void check_memory(const tess_norm_split *s, const char *name)
                   s->table_at < s->shared,
               "%s: parts overlap", name);
     CHECK_MSG(s->held >= 1 && s->held * s->fills >= s->rounds && s->held * (s->fills - 1) < s->rounds &&
-                  s->sums_at == s->joined * s->held * TESS_NORM_THREADS * TESS_NORM_PIECE,
+                  s->sums_at == s->held * TESS_NORM_THREADS * TESS_NORM_PIECE,
               "%s: %d fills of %d rounds", name, s->fills, s->held);
     CHECK_MSG(s->blocks == 1 << s->shift && s->blocks <= TESS_NORM_MOST_BLOCKS, "%s: blocks", name);
 }
@@ -107,9 +107,6 @@ static bool check_split(int64_t pixels, int64_t channels, int groups, int size)
     check_partials(&s, name);
     check_groups(&s, piece, name);
     check_memory(&s, name);
-    tess_norm_join(&s, 1 << 20, size);
-    CHECK_MSG(s.blocks % s.joined == 0, "%s: %d parts of %d", name, s.joined, s.blocks);
-    check_memory(&s, name);
     return true;
 }
 
@@ -117,12 +114,12 @@ static bool check_split(int64_t pixels, int64_t channels, int groups, int size)
 static void check_network(void)
 {
     static const struct {
-        int side, channels, blocks, slices, joined; /* the last: in a batch of 64 */
+        int side, channels, blocks, slices;
     } shapes[] = {
-        {128, 32, 16, 1, 1}, {128, 64, 16, 2, 1}, {128, 96, 16, 4, 1}, {64, 32, 8, 1, 1},  {64, 64, 8, 2, 1},
-        {64, 96, 16, 2, 1},  {64, 128, 8, 4, 1},  {64, 192, 16, 4, 1}, {32, 64, 8, 2, 2},  {32, 128, 8, 4, 4},
-        {32, 192, 8, 4, 2},  {32, 256, 8, 8, 4},  {32, 384, 8, 8, 2},  {16, 128, 2, 4, 1}, {16, 256, 2, 8, 2},
-        {16, 384, 4, 8, 4},  {16, 512, 2, 16, 2}, {8, 256, 1, 8, 1},   {8, 512, 1, 16, 1},
+        {128, 32, 16, 1}, {128, 64, 16, 2}, {128, 96, 16, 4}, {64, 32, 8, 1},  {64, 64, 8, 2},
+        {64, 96, 16, 2},  {64, 128, 8, 4},  {64, 192, 16, 4}, {32, 64, 2, 2},  {32, 128, 2, 4},
+        {32, 192, 4, 4},  {32, 256, 2, 8},  {32, 384, 4, 8},  {16, 128, 1, 4}, {16, 256, 1, 8},
+        {16, 384, 1, 8},  {16, 512, 1, 16}, {8, 256, 1, 8},   {8, 512, 1, 16},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const int64_t pixels = (int64_t)shapes[i].side * shapes[i].side;
@@ -134,12 +131,6 @@ static void check_network(void)
                   "%d channels of %d x %d: %d blocks, %d slices", shapes[i].channels, shapes[i].side,
                   shapes[i].side, s.blocks, s.slices);
         /* At least three blocks fit a multiprocessor, which has a kilobyte more for each. */
-        tess_norm_join(&s, 1, 2);
-        CHECK_MSG(s.joined == 1, "%d channels of %d x %d: a single image joins parts", shapes[i].channels,
-                  shapes[i].side, shapes[i].side);
-        tess_norm_join(&s, 64, 2);
-        CHECK_MSG(s.joined == shapes[i].joined, "%d channels of %d x %d: %d parts a block",
-                  shapes[i].channels, shapes[i].side, shapes[i].side, s.joined);
         CHECK_MSG(3 * (s.shared + 1024) <= 228 * 1024, "%d channels of %d x %d: %d bytes", shapes[i].channels,
                   shapes[i].side, shapes[i].side, s.shared);
     }

@@ -34,11 +34,8 @@ cluster_function kernel_of(tess_dtype dtype, int segment)
 bool split_of(const tess_op *op, tess_norm_split *s)
 {
     const tess_tensor *in = &op->in[0];
-    const int size = (int)tess_dtype_size(in->dtype);
-    if (!tess_norm_split_of(tess_pixels(in), in->c, op->group_norm.groups, size, s))
-        return false;
-    tess_norm_join(s, in->n, size);
-    return true;
+    return tess_norm_split_of(tess_pixels(in), in->c, op->group_norm.groups, (int)tess_dtype_size(in->dtype),
+                              s);
 }
 
 /* A launch of so many images: its grid, and the cluster and the early start as attributes. */
@@ -48,11 +45,11 @@ struct cluster_launch {
     cluster_launch(const tess_norm_split &s, int64_t images, cudaStream_t stream) : attributes(), config()
     {
         attributes[0].id = cudaLaunchAttributeClusterDimension;
-        attributes[0].val.clusterDim.x = (unsigned)(s.blocks / s.joined);
+        attributes[0].val.clusterDim.x = (unsigned)s.blocks;
         attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
         attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[1].val.programmaticStreamSerializationAllowed = 1;
-        config.gridDim = dim3((unsigned)(s.blocks / s.joined), (unsigned)s.slices, (unsigned)images);
+        config.gridDim = dim3((unsigned)s.blocks, (unsigned)s.slices, (unsigned)images);
         config.blockDim = dim3(THREADS);
         config.dynamicSmemBytes = (size_t)s.shared;
         config.stream = stream;
@@ -121,7 +118,6 @@ extern "C" cudaError_t tess_cuda_norm_cluster_run(const tess_op *op, const tess_
     job.out = op->out[0];
     job.flat_in = tess_flat(&op->in[0]);
     job.flat_out = tess_flat(&op->out[0]);
-    job.leads = op->leads;
     job.activation = op->activation;
     job.epsilon = op->group_norm.epsilon;
     job.one = 1 / ((double)job.s.pixels * job.s.width);

@@ -25,7 +25,6 @@ struct cluster_job {
     tess_norm_split s;
     tess_tensor in, out;
     bool flat_in, flat_out; /* pixels are stride_w apart throughout an image */
-    bool leads;             /* the next grid reads `in` without waiting for this one */
     tess_activation activation;
     double epsilon, one; /* one: 1 / values of a group */
     int64_t first_image;
@@ -41,16 +40,16 @@ struct cluster_job {
 struct share {
     int64_t image;
     int rank, pixel, count, piece, channel;
-    double one; /* 1 / values of a group in this part */
+    double one; /* 1 / values of a group in this block */
 };
 
-__device__ __forceinline__ share share_of(const cluster_job &job, int part)
+__device__ __forceinline__ share share_of(const cluster_job &job)
 {
     const tess_norm_split &s = job.s;
     const int t = (int)threadIdx.x, lane = t / s.pieces;
     share h;
     h.image = job.first_image + blockIdx.z;
-    h.rank = (int)blockIdx.x * s.joined + part;
+    h.rank = (int)blockIdx.x;
     const int first = tess_norm_first(s.pixels, s.shift, h.rank);
     const int pixels = tess_norm_first(s.pixels, s.shift, h.rank + 1) - first;
     h.pixel = first + lane;
@@ -80,12 +79,12 @@ __device__ __forceinline__ share fill_of(const cluster_job &job, const share &al
     return h;
 }
 
-template <typename T>
-__device__ __forceinline__ void copy_pixels(const cluster_job &job, const share &h, const uint4 *pieces)
+template <typename T> __device__ __forceinline__ void copy_pixels(const cluster_job &job, const share &h)
 {
+    extern __shared__ __align__(16) char shared[];
     const T *from =
         (const T *)job.from + h.image * job.in.stride_n + h.channel + h.piece * (16 / (int)sizeof(T));
-    const uint32_t to = shared_address(pieces);
+    const uint32_t to = shared_address(shared) + threadIdx.x * TESS_NORM_PIECE;
     int i = 0;
 #pragma unroll 1
     for (int quarter = 1; quarter <= QUARTERS; quarter++) {
@@ -120,7 +119,7 @@ __device__ __forceinline__ void modulate(const cluster_job &job, const share &h,
     }
 }
 
-/* Sums a part's partial sums of each group and sends them to all blocks of the cluster. */
+/* Sums the block's partial sums of each group and sends them to all blocks of the cluster. */
 template <int K>
 __device__ __forceinline__ void send_groups(const cluster_job &job, const share &h, const float2 *partial,
                                             const int *counts, const float2 *blocks)
@@ -143,7 +142,7 @@ __device__ __forceinline__ void send_groups(const cluster_job &job, const share 
         }
         const double mean = all.value * h.one, square = all.square - all.value * mean;
         const float2 pair = make_float2((float)mean, square > 0 ? (float)square : 0);
-        for (int to = r; g < s.groups && to < s.blocks / s.joined; to += s.reducers)
+        for (int to = r; g < s.groups && to < s.blocks; to += s.reducers)
             store_in_block(shared_address(blocks + h.rank * s.groups + g), to, pair);
     }
 }
@@ -199,77 +198,6 @@ __device__ __forceinline__ void write_pixels(const cluster_job &job, const share
     }
 }
 
-/* Folds the sums of a part over the threads of a warp, and stores what is left of them. */
-template <int K>
-__device__ __forceinline__ void store_sums(const tess_norm_split &s, moments<K> m, float2 *partial,
-                                           int *counts)
-{
-    for (int fold = 0; fold < s.folds; fold++) {
-        const int mask = 16 >> fold;
-        const moments<K> own = m;
-        m.merge(__shfl_xor_sync(~0u, own.n, mask), [&](int k) {
-            return make_float2(__shfl_xor_sync(~0u, own.mean[k], mask),
-                               __shfl_xor_sync(~0u, own.square[k], mask));
-        });
-    }
-    const int kept = 32 >> s.folds, lane = (int)threadIdx.x % 32;
-    if (lane >= kept)
-        return;
-    const int at = (int)threadIdx.x / 32 * kept + lane;
-    counts[at] = m.n;
-#pragma unroll
-    for (int k = 0; k < K; k++)
-        partial[k * (s.partials + 1) + at] = make_float2(m.mean[k], m.square[k]);
-}
-
-/* A block with one part, which may fill shared memory several times. */
-template <typename T, int SEGMENT>
-__device__ __forceinline__ moments<adder<T, SEGMENT>::K> sum_fills(const cluster_job &job, const share &h,
-                                                                   const uint4 *pieces, float *table)
-{
-    constexpr int K = adder<T, SEGMENT>::K;
-    moments<K> m;
-    for (int fill = 0; fill < job.s.fills; fill++) {
-        const share f = fill_of(job, h, fill);
-        copy_pixels<T>(job, f, pieces);
-        if (fill == 0 && job.modulation)
-            modulate(job, h, table);
-        adder<T, SEGMENT> add;
-        const moments<K> part = add.template add_all<0>(pieces, f.count);
-        if (fill == 0)
-            m = part;
-        else
-            m.merge(part.n, [&](int k) { return make_float2(part.mean[k], part.square[k]); });
-    }
-    return m;
-}
-
-/* A block with several parts: while one is summed, the next one is copied. */
-template <typename T, int SEGMENT>
-__device__ __forceinline__ void sum_parts(const cluster_job &job, const uint4 *pieces, float2 *partial,
-                                          int *counts, float *table)
-{
-    constexpr int K = adder<T, SEGMENT>::K;
-    const tess_norm_split &s = job.s;
-    copy_pixels<T>(job, share_of(job, 0), pieces);
-    if (job.modulation)
-        modulate(job, share_of(job, 0), table);
-#pragma unroll 1
-    for (int part = 0; part < s.joined; part++) {
-        const uint4 *own = pieces + part * s.held * THREADS;
-        const int count = share_of(job, part).count;
-        adder<T, SEGMENT> add;
-        moments<K> m;
-        if (part + 1 < s.joined) {
-            copy_pixels<T>(job, share_of(job, part + 1), own + s.held * THREADS);
-            m = add.template add_all<QUARTERS>(own, count);
-        } else {
-            m = add.template add_all<0>(own, count);
-        }
-        store_sums<K>(s, m, partial + part * K * (s.partials + 1), counts + part * s.partials);
-    }
-}
-
 template <typename T, int SEGMENT>
 __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     cluster_kernel(const __grid_constant__ cluster_job job)
@@ -282,26 +210,46 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
            *blocks = reinterpret_cast<float2 *>(shared + s.blocks_at);
     int *counts = reinterpret_cast<int *>(shared + s.counts_at);
     float *table = reinterpret_cast<float *>(shared + s.table_at);
-    const bool alone = s.blocks == s.joined;
+    const bool alone = s.blocks == 1;
     if (!alone)
         cluster_arrive_started(); /* no block writes to another before that has started */
-    const share h = share_of(job, 0);
-    if (!job.leads)
-        let_next_grid_start();
+    const share h = share_of(job);
+    let_next_grid_start();
     load_parameters(job, h, table);
     wait_for_grid_before();
-    if (job.leads)
-        let_next_grid_start();
-    if (s.joined == 1)
-        store_sums<K>(s, sum_fills<T, SEGMENT>(job, h, pieces, table), partial, counts);
-    else
-        sum_parts<T, SEGMENT>(job, pieces, partial, counts, table);
+    moments<K> m;
+    for (int fill = 0; fill < s.fills; fill++) {
+        const share f = fill_of(job, h, fill);
+        copy_pixels<T>(job, f);
+        if (fill == 0 && job.modulation)
+            modulate(job, h, table);
+        adder<T, SEGMENT> add;
+        const moments<K> part = add.add_all(pieces, f.count);
+        if (fill == 0)
+            m = part;
+        else
+            m.merge(part.n, [&](int k) { return make_float2(part.mean[k], part.square[k]); });
+    }
+    for (int fold = 0; fold < s.folds; fold++) {
+        const int mask = 16 >> fold;
+        const moments<K> own = m;
+        m.merge(__shfl_xor_sync(~0u, own.n, mask), [&](int k) {
+            return make_float2(__shfl_xor_sync(~0u, own.mean[k], mask),
+                               __shfl_xor_sync(~0u, own.square[k], mask));
+        });
+    }
+    const int kept = 32 >> s.folds, lane = (int)threadIdx.x % 32;
+    if (lane < kept) {
+        const int at = (int)threadIdx.x / 32 * kept + lane;
+        counts[at] = m.n;
+#pragma unroll
+        for (int k = 0; k < K; k++)
+            partial[k * (s.partials + 1) + at] = make_float2(m.mean[k], m.square[k]);
+    }
     __syncthreads();
     if (!alone)
         cluster_wait();
-    for (int part = 0; part < s.joined; part++)
-        send_groups<K>(job, part ? share_of(job, part) : h, partial + part * K * (s.partials + 1),
-                       counts + part * s.partials, blocks);
+    send_groups<K>(job, h, partial, counts, blocks);
     if (alone) {
         __syncthreads();
     } else {
@@ -310,16 +258,14 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     }
     end_table(job, blocks, table);
     __syncthreads();
-    for (int part = 0; part < s.joined; part++)
-        for (int fill = s.fills - 1; fill >= 0; fill--) {
-            const share f = fill_of(job, part ? share_of(job, part) : h, fill);
-            const uint4 *own = pieces + part * s.held * THREADS;
-            if (fill < s.fills - 1) { /* the last is still there */
-                copy_pixels<T>(job, f, own);
-                wait_copies<0>();
-            }
-            write_pixels<T, SEGMENT>(job, f, own, table);
+    for (int fill = s.fills - 1; fill >= 0; fill--) {
+        const share f = fill_of(job, h, fill);
+        if (fill < s.fills - 1) { /* the last is still there */
+            copy_pixels<T>(job, f);
+            wait_copies<0>();
         }
+        write_pixels<T, SEGMENT>(job, f, pieces, table);
+    }
 }
 
 } // namespace

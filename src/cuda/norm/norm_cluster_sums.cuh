@@ -62,23 +62,21 @@ template <typename T, int SEGMENT> struct adder {
         }
     }
 
-    template <int QUARTER, int LATER>
-    __device__ __forceinline__ void add_quarter(const uint4 *pieces, int count)
+    template <int QUARTER> __device__ __forceinline__ void add_quarter(const uint4 *pieces, int count)
     {
-        wait_copies<LATER + QUARTERS - 1 - QUARTER>();
+        wait_copies<QUARTERS - 1 - QUARTER>();
         if (QUARTER == 0)
             begin(pieces, count);
         add(pieces, (count * QUARTER + QUARTERS - 1) / QUARTERS,
             (count * (QUARTER + 1) + QUARTERS - 1) / QUARTERS);
     }
 
-    /* LATER: copies that were begun after those of these pieces. */
-    template <int LATER> __device__ __forceinline__ moments<K> add_all(const uint4 *pieces, int count)
+    __device__ __forceinline__ moments<K> add_all(const uint4 *pieces, int count)
     {
-        add_quarter<0, LATER>(pieces, count);
-        add_quarter<1, LATER>(pieces, count);
-        add_quarter<2, LATER>(pieces, count);
-        add_quarter<3, LATER>(pieces, count);
+        add_quarter<0>(pieces, count);
+        add_quarter<1>(pieces, count);
+        add_quarter<2>(pieces, count);
+        add_quarter<3>(pieces, count);
         moments<K> m;
         m.n = count * SEGMENT;
         const float one = count ? __fdividef(1.0f, (float)m.n) : 0;

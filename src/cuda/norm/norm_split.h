@@ -1,6 +1,5 @@
-/* norm_split.h: how the group norm in clusters (norm_cluster.cu) shares out an image. Sums are made for parts of a slice,
- * which follow from the image's size alone, so that the order of every sum, and so every bit of the result, is the same in
- * a batch of any size. In a small batch each part has a block of its own; in a large one a block has several.
+/* norm_split.h: how the group norm in clusters (norm_cluster.cu) shares out an image, from the image's size alone, so
+ * that the order of every sum, and so every bit of the result, is the same in a batch of any size.
  *
  * The channels are cut into slices of whole groups, whose clusters know nothing of each other; the pixels of a slice
  * are shared by the blocks of its cluster, which hold them in shared memory. Small blocks are better than few large
@@ -19,14 +18,10 @@
 
 enum {
     TESS_NORM_THREADS = 256,
-    TESS_NORM_PIECE = 16,       /* bytes that one instruction moves */
-    TESS_NORM_MOST_BLOCKS = 16, /* of a cluster; more than 8 must be allowed for a kernel */
-    TESS_NORM_PORTABLE = 8,     /* blocks that every card allows in a cluster */
-    TESS_NORM_PART = 8 << 10,   /* bytes of pixels that a part has if these are enough parts */
-    TESS_NORM_BLOCK =
-        32 << 10, /* that it has if TESS_NORM_MOST_BLOCKS are enough, and a block in a large batch */
-    TESS_NORM_ENOUGH = 264,        /* blocks of a large batch: two for each multiprocessor of an H200 */
-    TESS_NORM_CROWDED = 64 << 10,  /* above: narrower slices, so that a multiprocessor has several blocks */
+    TESS_NORM_PIECE = 16,         /* bytes that one instruction moves */
+    TESS_NORM_MOST_BLOCKS = 16,   /* of a cluster; more than 8 must be allowed for a kernel */
+    TESS_NORM_BLOCK = 32 << 10,   /* bytes of pixels that a block has if the cluster can have enough blocks */
+    TESS_NORM_CROWDED = 64 << 10, /* above: narrower slices, so that a multiprocessor has several blocks */
     TESS_NORM_SHARED = 227 * 1024, /* shared memory of a block */
     TESS_NORM_MOST_FILLS = 16,     /* of TESS_NORM_CROWDED bytes; with more, single images need more blocks */
     TESS_NORM_MOST_PIXELS = 1 << 24 /* more never fit, and products with 16 blocks stay below 2^31 */
@@ -39,20 +34,18 @@ typedef struct tess_norm_split {
     int segment;        /* channels of a piece that are of one group, wherever the piece starts */
     int pieces;         /* pieces of a pixel of a slice */
     int lanes;          /* pixels side by side in a block: thread t has piece t % pieces, pixel t / pieces */
-    int blocks, shift;  /* parts of a slice, a power of two, and its logarithm */
-    int joined;         /* parts that a block has, a power of two; a cluster has blocks / joined blocks */
-    int pixels, rounds; /* of an image; pixels of a part that a thread has, at most */
+    int blocks, shift;  /* blocks of a cluster, a power of two, and its logarithm */
+    int pixels, rounds; /* of an image; pixels of a thread, at most */
     int held, fills;    /* rounds that shared memory holds at once; how often it is filled */
     int folds;          /* halvings of a warp's partial sums by shuffles */
-    int partials;       /* partial sums of a part, of each segment */
+    int partials;       /* partial sums of a block, of each segment */
     int reducers;       /* threads that share the partial sums of a group: a power of two, of one warp */
-    /* Offsets in shared memory: pixels [part][held][thread], mean and squares [part][segment of a piece][partial], those
-     * of all parts of the slice [part][group], values of a partial sum [part][partial], and the factor, offset and centre
-     * of every channel. */
+    /* Offsets in shared memory: pixels [held][thread], mean and squares [segment of a piece][partial], those of all
+     * blocks [block][group], values of a partial sum, and the factor, offset and centre of every channel. */
     int sums_at, blocks_at, counts_at, table_at, shared;
 } tess_norm_split;
 
-/* Pixels [first, end) of an image are those of part `rank`. */
+/* Pixels [first, end) of an image are those of block `rank`. */
 TESS_BOTH int tess_norm_first(int pixels, int shift, int rank)
 {
     return (rank * pixels) >> shift;
@@ -86,11 +79,11 @@ static inline void tess_norm_place(tess_norm_split *s, int piece)
 {
     const int segments = piece / s->segment;
     s->partials = TESS_NORM_THREADS >> s->folds;
-    s->sums_at = s->joined * s->held * TESS_NORM_THREADS * TESS_NORM_PIECE;
+    s->sums_at = s->held * TESS_NORM_THREADS * TESS_NORM_PIECE;
     /* One more in each row: then the reducers of neighbouring segments read different banks. */
-    s->blocks_at = s->sums_at + s->joined * segments * (s->partials + 1) * 8;
+    s->blocks_at = s->sums_at + segments * (s->partials + 1) * 8;
     s->counts_at = s->blocks_at + s->blocks * s->groups * 8;
-    s->table_at = s->counts_at + s->joined * s->partials * 4;
+    s->table_at = s->counts_at + s->partials * 4;
     s->shared = s->table_at + 3 * s->channels * 4;
 }
 
@@ -118,10 +111,9 @@ static inline bool tess_norm_share(tess_norm_split *s, int all, int channels, in
     if (s->pieces > TESS_NORM_THREADS)
         return false;
     s->lanes = TESS_NORM_THREADS / s->pieces;
-    s->blocks = s->joined = 1, s->shift = 0;
+    s->blocks = 1, s->shift = 0;
     while (s->blocks < TESS_NORM_MOST_BLOCKS &&
-           tess_norm_block_pixels(s) * s->pieces * TESS_NORM_PIECE >
-               (s->blocks < TESS_NORM_PORTABLE ? TESS_NORM_PART : TESS_NORM_BLOCK))
+           tess_norm_block_pixels(s) * s->pieces * TESS_NORM_PIECE > TESS_NORM_BLOCK)
         s->blocks *= 2, s->shift++;
     if (!tess_norm_hold(s, refill))
         return false;
@@ -148,16 +140,6 @@ static inline bool tess_norm_split_of(int64_t pixels, int64_t channels, int grou
         return true;
     const int narrow = tess_norm_slice(all, unit, 32 / size);
     return tess_norm_share(s, all, narrow, piece, false) || tess_norm_share(s, all, narrow, piece, true);
-}
-
-/* Gives a block several parts where the images of a batch make enough blocks nevertheless. */
-static inline void tess_norm_join(tess_norm_split *s, int64_t images, int size)
-{
-    const int bytes = s->held * TESS_NORM_THREADS * TESS_NORM_PIECE;
-    while (s->fills == 1 && s->joined < s->blocks && 2 * s->joined * bytes <= TESS_NORM_BLOCK &&
-           images * s->slices * (s->blocks / s->joined / 2) >= TESS_NORM_ENOUGH)
-        s->joined *= 2;
-    tess_norm_place(s, TESS_NORM_PIECE / size);
 }
 
 #endif
