@@ -200,6 +200,8 @@ for entries, typed, meant in ((blur, "kernal", "kernel"), (blur, "boundry", "bou
     refused({**entries, typed: 1}, f'"{typed}"', f'did you mean "{meant}"?')
 result = run({**blur, "weather": 1})
 bench.check(result.status == 1 and "did you mean" not in result.err, f"no guess where nothing is near: {result}")
+bench.path("commas.txt").write_text("\n".join(f"{angle:.2f}".replace(".", ",") for angle in angles))
+refused({**radon, "angles": "commas.txt"}, f"{2 * VIEWS} angles", "one number a line, with a decimal point")
 noted({**radon, "angles": {"from": 0, "to": 0, "count": VIEWS}}, "views at one angle", "one angle")
 noted({**radon, "angles": [0, 180] * (VIEWS // 2)}, "and half a turn on", "one angle")
 for share, words in ((-0.5, "between it and the source"), (0.0, "in the volume")):  # the detector between source and volume, or in it

@@ -189,9 +189,12 @@ static tess_status check_shape(const char *path, const tess_json *json, tess_pro
     if (is->views != p->count)
         return tess_fail(error, TESS_BAD_INPUT,
                          "%s: has %lld views of %lld columns, but %s has %lld angles: a sinogram has one row "
-                         "for each",
+                         "for each%s",
                          p->measurement, (long long)is->views, (long long)is->columns, path,
-                         (long long)p->count);
+                         (long long)p->count,
+                         p->geometry && p->count == 2 * is->views
+                             ? "; a text file of angles has one number a line, with a decimal point"
+                             : "");
     if (row && is->array && is->flat)
         return tess_fail(
             error, TESS_BAD_INPUT,
