@@ -8,9 +8,8 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "job/common/rank_speeds.h"
 #include "job/common/record.h"
-#include "job/study/bench_scaling_strip.h"
+#include "job/study/bench_scaling_passes.h"
 #include "plan/ranks/mean_rates.h"
 
 typedef struct measuring {
@@ -119,9 +118,10 @@ static void add_division(tess_json **record, const tess_strips *strips, const do
 }
 
 static tess_status report(const measuring *m, const tess_scaling_line *line,
-                          const tess_scale_point *predicted, const tess_strip_times *times,
-                          const double *speeds, const tess_iteration_times *whole, tess_error *error)
+                          const tess_scale_point *predicted, const tess_point_passes *p,
+                          const tess_iteration_times *whole, tess_error *error)
 {
+    const tess_strip_times *times = &tess_passes_median(p)->times;
     tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object(),
               *passes = tess_json_array();
     const double expected = predicted->denoiser + predicted->denoiser_communication;
@@ -129,11 +129,11 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
     tess_json_set_string(&record, "measures", "denoiser");
     tess_json_set_int(&record, "launched_ranks", m->dist->size);
     tess_scaling_record(&record, line);
-    add_division(&record, &times->strips, speeds);
-    for (int i = 0; i < times->pass_count; i++)
-        tess_json_append_double(&passes, times->passes[i]);
+    add_division(&record, &times->strips, tess_passes_median(p)->speeds);
+    for (int i = 0; i < p->count; i++)
+        tess_json_append_double(&passes, p->seconds[i]);
     tess_json_set(&record, "pass_seconds", passes);
-    tess_json_set_double(&record, "spread", times->spread);
+    tess_json_set_double(&record, "spread", p->spread);
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
     tess_json_set(&record, "link", link_record(&m->links));
     tess_json_set_double(&simulated, "seconds", expected);
@@ -147,19 +147,26 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
     return tell(m, record, error);
 }
 
-static tess_status time_strips(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
-                               int ranks, const double *speeds, tess_scale_point *point,
-                               tess_strip_times *times, tess_error *error)
+/* The study's own weights would be counted with the reconstruction's. */
+static tess_status iterate(measuring *m, const char *name, const tess_scale_problem *problem,
+                           tess_iteration_times *whole, tess_error *error)
 {
-    const tess_strip_job job = {.engine = &m->engine,
-                                .model = model,
-                                .height = problem->height,
-                                .width = problem->width,
-                                .ranks = ranks,
-                                .speeds = speeds,
-                                .repeats = m->settings->repeats,
-                                .seed = m->settings->common.seed};
-    TESS_TRY(tess_strip_measure(&job, times, error));
+    tess_engine_unload(&m->engine);
+    TESS_TRY(tess_iteration_measure(m->context, m->settings, name, problem, whole));
+    return tess_dist_agree(m->dist, tess_engine_load(&m->engine, error), error);
+}
+
+static tess_status time_strips(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
+                               int ranks, tess_scale_point *point, tess_point_passes *p, tess_error *error)
+{
+    const tess_passes_job job = {.engine = &m->engine,
+                                 .model = model,
+                                 .problem = problem,
+                                 .ranks = ranks,
+                                 .repeats = m->settings->repeats,
+                                 .seed = m->settings->common.seed};
+    TESS_TRY(tess_passes_measure(&job, p, error));
+    const tess_strip_times *times = &tess_passes_median(p)->times;
     *point = (tess_scale_point){.ranks = ranks,
                                 .used = (int)times->strips.count,
                                 .rows = tess_strips_most(&times->strips),
@@ -173,57 +180,43 @@ static tess_status time_strips(measuring *m, tess_engine_model *model, const tes
     return TESS_OK;
 }
 
-/* The study's own weights would be counted with the reconstruction's. */
-static tess_status iterate(measuring *m, const char *name, const tess_scale_problem *problem,
-                           tess_iteration_times *whole, tess_error *error)
+/* How long a taller image takes, with as many rows a rank as the base. */
+static tess_status time_taller(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
+                               int ranks, double *seconds, tess_error *error)
 {
-    tess_engine_unload(&m->engine);
-    TESS_TRY(tess_iteration_measure(m->context, m->settings, name, problem, whole));
-    return tess_dist_agree(m->dist, tess_engine_load(&m->engine, error), error);
-}
-
-/* How fast the ranks of a point are beside each other, as `denoise` would measure it for a long job; NULL: a single one. */
-static tess_status find_speeds(measuring *m, const tess_engine_model *model,
-                               const tess_scale_problem *problem, int ranks, double **speeds,
-                               tess_error *error)
-{
-    tess_strips strips = tess_strips_divide(model->bound, tess_net_grid(model->model.net, TESS_HEIGHT),
-                                            problem->height, ranks);
-    TESS_TRY(tess_dist_broadcast(m->dist, 0, &strips, sizeof strips, error));
-    const tess_rank_work work = {.model = model,
-                                 .rows = tess_strips_most(&strips),
-                                 .width = problem->width,
-                                 .ranks = strips.count,
-                                 .seconds = INFINITY,
-                                 .limit = tess_engine_free_limit(&m->engine)};
-    return tess_rank_speeds(&m->engine, &work, speeds, error);
+    tess_scale_problem taller = *problem;
+    tess_scale_point point = {0};
+    tess_point_passes p;
+    taller.height *= ranks;
+    const tess_status status = time_strips(m, model, &taller, ranks, &point, &p, error);
+    *seconds = point.seconds;
+    tess_passes_release(&p);
+    return status;
 }
 
 /* The first point is the base. */
 static tess_status one_point(measuring *m, tess_engine_model *model, const char *name,
-                             const tess_scale_problem *problem, int ranks, const double *speeds,
+                             const tess_scale_problem *problem, int ranks, tess_point_passes *p,
                              tess_scale_point *base, tess_error *error)
 {
     tess_scale_setup setup = tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
-    tess_scale_point point, predicted, tall;
-    tess_strip_times times, ignored;
+    tess_scale_point point, predicted;
     tess_iteration_times whole = {0};
     tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = base};
-    TESS_TRY(time_strips(m, model, problem, ranks, speeds, &point, &times, error));
+    TESS_TRY(time_strips(m, model, problem, ranks, &point, p, error));
     if (base->ranks == 0)
         *base = point;
     if (base->ranks == 1 && ranks > 1) {
-        tess_scale_problem taller = *problem;
-        taller.height *= ranks;
-        TESS_TRY(time_strips(m, model, &taller, ranks, speeds, &tall, &ignored, error));
-        line.weak_efficiency = base->seconds / tall.seconds;
+        double tall;
+        TESS_TRY(time_taller(m, model, problem, ranks, &tall, error));
+        line.weak_efficiency = base->seconds / tall;
     }
-    setup.strips = &times.strips;
-    setup.speeds = speeds;
+    setup.strips = &tess_passes_median(p)->times.strips;
+    setup.speeds = tess_passes_median(p)->speeds;
     TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
     if (ranks == m->dist->size)
         TESS_TRY(iterate(m, name, problem, &whole, error));
-    return report(m, &line, &predicted, &times, speeds, &whole, error);
+    return report(m, &line, &predicted, p, &whole, error);
 }
 
 static tess_status one_image(measuring *m, tess_engine_model *model, const char *name,
@@ -231,10 +224,9 @@ static tess_status one_image(measuring *m, tess_engine_model *model, const char 
 {
     tess_scale_point base = {0};
     for (int i = 0; i < m->rank_count; i++) {
-        double *speeds;
-        TESS_TRY(find_speeds(m, model, problem, (int)m->ranks[i], &speeds, error));
-        const tess_status status = one_point(m, model, name, problem, (int)m->ranks[i], speeds, &base, error);
-        tess_small_free(speeds);
+        tess_point_passes p;
+        const tess_status status = one_point(m, model, name, problem, (int)m->ranks[i], &p, &base, error);
+        tess_passes_release(&p);
         TESS_TRY(status);
     }
     return TESS_OK;

@@ -141,27 +141,15 @@ static tess_status most_of(tess_dist *dist, double *value, tess_error *error)
 static tess_status passes(strip *s, tess_strip_times *times, tess_error *error)
 {
     tess_dist *dist = s->job->engine->dist;
-    const int repeats = s->job->repeats;
-    double *seconds = tess_small_alloc(2 * (size_t)repeats, sizeof *seconds);
-    pass *all = tess_small_alloc((size_t)dist->size, sizeof *all);
-    tess_status status = seconds && all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
+    pass slowest, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
+    tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
     status = tess_dist_agree(dist, status, error);
-    for (int i = -1; i < repeats && status == TESS_OK; i++) { /* the first warms up */
-        pass slowest;
+    for (int i = s->job->warms ? 0 : 1; i < 2 && status == TESS_OK; i++)
         status = one_pass(s, all, &slowest, error);
-        if (i >= 0 && status == TESS_OK) {
-            seconds[i] = slowest.seconds;
-            seconds[repeats + i] = slowest.waiting;
-            if (i < TESS_STRIP_PASSES)
-                times->passes[times->pass_count++] = slowest.seconds;
-        }
-    }
     if (status == TESS_OK) {
-        double ignored;
-        times->seconds = tess_bench_median(seconds, repeats, &times->spread);
-        times->waiting = tess_bench_median(seconds + repeats, repeats, &ignored);
+        times->seconds = slowest.seconds;
+        times->waiting = slowest.waiting;
     }
-    tess_small_free(seconds);
     tess_small_free(all);
     return status;
 }

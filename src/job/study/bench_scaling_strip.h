@@ -11,23 +11,19 @@ typedef struct tess_strip_job {
     int64_t height, width;
     int ranks;            /* the others have nothing to do */
     const double *speeds; /* of these, by which rows are divided; NULL: not known */
-    int repeats;
+    bool warms;           /* a pass before the one that is timed */
     uint64_t seed;
 } tess_strip_job;
 
-enum { TESS_STRIP_PASSES = 64 };
-
 typedef struct tess_strip_times {
     tess_strips strips;
-    double passes[TESS_STRIP_PASSES]; /* seconds of the first ones, in order */
-    int pass_count;
-    double seconds, spread;        /* the median of passes, each the time of its slowest rank */
+    double seconds;                /* of the slowest rank */
     double waiting;                /* of that rank, inside exchanges */
     double sent;                   /* the most bytes of a rank */
     uint64_t bytes, planned_bytes; /* the most of a rank */
 } tess_strip_times;
 
-/* Collective. */
+/* Collective: one pass. */
 tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times,
                                tess_error *error) TESS_MUST_CHECK;
 /* Collective. Exchanges messages between all neighbours at once; the slowest counts. All links are alike. */

@@ -1,0 +1,39 @@
+/* bench_scaling_passes.h: passes of the denoiser over strips of an image. Speeds of ranks are measured before each pass, as `denoise` does
+ * before each image: those of cores that others use, too, change within seconds. */
+#ifndef TESS_JOB_BENCH_SCALING_PASSES_H
+#define TESS_JOB_BENCH_SCALING_PASSES_H
+
+#include "job/study/bench_scaling_strip.h"
+
+typedef struct tess_passes_job {
+    tess_engine *engine;
+    tess_engine_model *model; /* loaded */
+    const tess_scale_problem *problem;
+    int ranks, repeats;
+    uint64_t seed;
+} tess_passes_job;
+
+/* One pass, and the speeds by which its rows were divided; NULL: a single rank, or equal rows. */
+typedef struct tess_divided_pass {
+    tess_strip_times times;
+    double *speeds;
+} tess_divided_pass;
+
+typedef struct tess_point_passes {
+    tess_divided_pass *list;
+    double *seconds; /* of each, in order */
+    int count, median;
+    double spread;
+} tess_point_passes;
+
+/* Collective. Release the passes also after a failure. */
+tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *passes,
+                                tess_error *error) TESS_MUST_CHECK;
+void tess_passes_release(tess_point_passes *passes);
+
+static inline const tess_divided_pass *tess_passes_median(const tess_point_passes *passes)
+{
+    return &passes->list[passes->median];
+}
+
+#endif
