@@ -29,11 +29,11 @@ double tess_hidden_low(const tess_problem *p)
 tess_hidden_reason tess_hidden_own(const tess_problem *p, int64_t y, int64_t column, float value)
 {
     const tess_hidden *h = &p->hidden;
-    return h->frame && tess_frame_covers(p, y, column) ? TESS_HIDDEN_FRAME
-           : !isfinite(value)                          ? TESS_HIDDEN_MISSING
-           : (double)value >= h->bright                ? TESS_HIDDEN_BRIGHT
-           : (double)value <= h->dark                  ? TESS_HIDDEN_DARK
-                                                       : TESS_HIDDEN_REASONS;
+    return !isfinite(value)                              ? TESS_HIDDEN_MISSING
+           : h->frame && tess_frame_covers(p, y, column) ? TESS_HIDDEN_FRAME
+           : (double)value >= h->bright                  ? TESS_HIDDEN_BRIGHT
+           : (double)value <= h->dark                    ? TESS_HIDDEN_DARK
+                                                         : TESS_HIDDEN_REASONS;
 }
 
 tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t column, float value)
@@ -45,12 +45,6 @@ tess_hidden_reason tess_hidden_why(const tess_problem *p, int64_t y, int64_t col
 float tess_hidden_weight(const tess_problem *p, int64_t y, int64_t column, float value)
 {
     return tess_hidden_own(p, y, column, value) == TESS_HIDDEN_REASONS ? tess_square_weight(p, y, column) : 0;
-}
-
-bool tess_hidden_has_holes(const tess_problem *p)
-{
-    const tess_hidden *h = &p->hidden;
-    return h->count[TESS_HIDDEN_MISSING] > 0 || (h->mark_count > 0 && !h->keep[TESS_HIDDEN_MISSING]);
 }
 
 bool tess_hidden_any(const tess_problem *p)
@@ -76,14 +70,6 @@ static tess_status first_look(void *user, int64_t y, float *values, tess_error *
         tess_clipped_add(&l->clipped[i], values);
     tess_frames_add(&l->frames, y, values);
     return tess_dark_border_add(&l->border, y, values, error);
-}
-
-static tess_status add_frames(void *user, int64_t y, float *values, tess_error *error)
-{
-    looking *l = user;
-    (void)error;
-    tess_frames_add(&l->frames, y, values);
-    return TESS_OK;
 }
 
 static tess_status look_for_frames(void *user, int64_t y, float *values, tess_error *error)
@@ -194,34 +180,6 @@ static void note_border(tess_problem *p, const tess_dark_border *border, const t
               p->measurement);
 }
 
-/* Marks around the picture are a frame, which the result has again. */
-static tess_status find_frame_of_marks(looking *l, tess_error *error)
-{
-    tess_hidden *h = &l->p->hidden;
-    const int marks = h->mark_count;
-    bool is_mark = false;
-    if (marks == 0 || h->keep[TESS_HIDDEN_FRAME])
-        return TESS_OK;
-    h->mark_count = 0; /* they are values here */
-    tess_status status = tess_problem_file_rows(l->p, add_frames, l, error);
-    if (status == TESS_OK && tess_frames_possible(&l->frames))
-        status = tess_problem_file_rows(l->p, look_for_frames, l, error);
-    h->mark_count = marks;
-    TESS_TRY(status);
-    tess_frames_end(&l->frames, h);
-    for (int i = 0; i < marks && h->frame; i++)
-        is_mark = is_mark || h->frame_value[0] == h->marks[i];
-    if (!is_mark) {
-        tess_small_free(h->frame);
-        tess_small_free(h->frame_value);
-        h->frame = NULL;
-        h->frame_value = NULL;
-    }
-    tess_frames_close(&l->frames);
-    l->frames = (tess_frames){.problem = l->p};
-    return tess_frames_open(&l->frames, error);
-}
-
 static tess_status look(looking *l, const tess_common *common, tess_error *error)
 {
     tess_problem *p = l->p;
@@ -234,13 +192,12 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
     for (int i = 0; i < 2; i++)
         TESS_TRY(tess_clipped_open(&l->clipped[i], error));
     TESS_TRY(tess_problem_find_marks(p, common, error));
-    TESS_TRY(find_frame_of_marks(l, error));
     TESS_TRY(tess_problem_file_rows(p, first_look, l, error));
     note_border(p, &l->border, common);
     TESS_TRY(check_missing(l, &any, error));
     if (any && h->keep[TESS_HIDDEN_MISSING]) /* they are refused when they are read */
         return TESS_OK;
-    if (!h->keep[TESS_HIDDEN_FRAME] && !h->frame && tess_frames_possible(&l->frames))
+    if (!h->keep[TESS_HIDDEN_FRAME] && tess_frames_possible(&l->frames))
         TESS_TRY(tess_problem_file_rows(p, look_for_frames, l, error));
     tess_frames_end(&l->frames, h);
     TESS_TRY(find_ends(l, error));

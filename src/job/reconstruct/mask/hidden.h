@@ -17,8 +17,6 @@ tess_hidden_reason tess_hidden_own(const tess_problem *problem, int64_t y, int64
 float tess_hidden_weight(const tess_problem *problem, int64_t y, int64_t column, float value);
 /* Whether anything is hidden: the preconditioner does not know of it. */
 bool tess_hidden_any(const tess_problem *problem);
-/* Whether some are missing, also behind a frame. */
-bool tess_hidden_has_holes(const tess_problem *problem);
 /* The range of the solver's pictures: light that was cut off lies beyond that of the results. */
 double tess_hidden_low(const tess_problem *problem);
 double tess_hidden_high(const tess_problem *problem);

@@ -17,6 +17,7 @@
 #include "job/reconstruct/mask/jump.h"
 #include "job/reconstruct/problem/file_rows.h"
 
+enum { STEPS = 64 }; /* of 32-bit floats: less may be rounding */
 enum { SAMPLES = 8192, LEAST = 4, ENDS = 2 };
 static const double MOST = 0.5;       /* of all values */
 static const double OUTSIDE = 0.01;   /* of the others, at each end: these may be outliers */
@@ -47,7 +48,8 @@ typedef struct end {
 
 typedef struct search {
     const tess_problem *p;
-    end ends[ENDS]; /* the least, the largest */
+    double low, high; /* the range, in units of the file */
+    end ends[ENDS];   /* the least, the largest */
     int64_t all, stride;
     float *samples, *left; /* some of the values, and what is on their left; not owned, as is `above` */
     int64_t count;
@@ -92,8 +94,10 @@ static bool may_be_light(const search *s, const end *e, double difference)
     int power;
     const bool whole = e->value == rint(e->value) && (e->value == 1 || e->value >= LEAST_FULL),
                full = whole && frexp(e->value + 1, &power) == 0.5;
-    return e == &s->ends[1] &&
-           (e->near - e->far < FLAT * difference || (full && e->far < CONTRAST * e->near));
+    const tess_problem *p = s->p; /* a given range says what light can be */
+    return (p->range_from == TESS_RANGE_FROM_GIVEN && e->value >= s->low && e->value <= s->high) ||
+           (e == &s->ends[1] &&
+            (e->near - e->far < FLAT * difference || (full && e->far < CONTRAST * e->near)));
 }
 
 /* The others among the samples in order, in `list`; returns their number. */
@@ -126,8 +130,10 @@ static bool is_candidate(const search *s, end *e, float *list)
     e->far = dark ? high : low;
     for (int64_t i = 0; i < count; i++)
         between += fabs((double)list[i] - e->value) < 0.5 * fabs(e->near - e->value);
-    return fabs(e->near - e->value) > FAR * (high - low) && (double)between <= BETWEEN * (double)count &&
-           !may_be_light(s, e, difference);
+    const float largest = fmaxf(fabsf((float)low), fabsf((float)high));
+    const double step = (double)nextafterf(largest, INFINITY) - (double)largest;
+    return high > low && fabs(e->near - e->value) > fmax(FAR * (high - low), STEPS * step) &&
+           (double)between <= BETWEEN * (double)count && !may_be_light(s, e, difference);
 }
 
 static tess_status begin(search *s, int64_t blur, tess_error *error)
@@ -226,6 +232,8 @@ tess_status tess_problem_find_marks(tess_problem *p, const tess_common *common, 
         samples && above ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to look for marks");
     for (int before = -1; status == TESS_OK && h->mark_count > before && h->mark_count < TESS_MOST_MARKS;) {
         search s = {.p = p,
+                    .low = p->offset,
+                    .high = p->offset + p->unit,
                     .stride = tess_max_i64(1, tess_ceil_div(values, SAMPLES)) | 1,
                     .samples = samples,
                     .left = samples + SAMPLES,

@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "job/reconstruct/look/finite.h"
-#include "job/reconstruct/mask/hidden.h"
 #include "job/reconstruct/mask/hidden_rows.h"
 #include "job/reconstruct/problem/values.h"
 #include "job/reconstruct/problem/views.h"
@@ -311,7 +310,7 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
                             .to = w->measurement.data,
                             .device = true,
                             .rounded = &p->rounded,
-                            .holes = tess_hidden_has_holes(p),
+                            .holes = p->hidden.count[TESS_HIDDEN_MISSING] > 0,
                             .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
     return read_file(&file, error);
 }
