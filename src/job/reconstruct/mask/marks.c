@@ -1,5 +1,5 @@
 /* A mark is the least or the largest value. It is far from almost all others, hardly any lie between, and light behind the kernel cannot
- * fall so fast from it (jump.h). Where the kernel forbids nothing, only negative values that are very far from all others are marks: bars
+ * fall so fast from it (jump.h). Where the kernel forbids nothing, only values that are negative or bright and very far from all others are marks: bars
  * of a barcode along the motion may be black or white without any gray. Single pixels are left to outliers.h.
  *
  * Bright values may be light: a star or a lamp out of focus that was cut off has a sharp rim, too (clipped.h). So nothing is a bright mark
@@ -19,16 +19,16 @@
 
 enum { STEPS = 64 }; /* of 32-bit floats: less may be rounding */
 enum { SAMPLES = 8192, LEAST = 4, ENDS = 2 };
-static const double MOST = 0.5;       /* of all values */
-static const double OUTSIDE = 0.01;   /* of the others, at each end: these may be outliers */
-static const double BETWEEN = 0.001;  /* of the others: in the half of the way that is closer to the mark */
-static const double FAR = 0.5;        /* of the span of the others */
-static const double VERY_FAR = 10;    /* of it: a negative mark needs no other proof */
-static const double FREE = 0.7;       /* of the range: a kernel that allows such a jump forbids nothing */
-static const double BRIGHTER = 1.25;  /* of the range: what may lie beyond the values that are looked at */
-static const double STEEP = 0.5;      /* of the rim */
-static const double TOLERANCE = 0.01; /* of the range, for noise */
-static const double MANY = 0.002;     /* of all values: fewer, if they are single ones, are outliers */
+static const double MOST[] = {0.75, 0.5}; /* of all values, at each end */
+static const double OUTSIDE = 0.01;       /* of the others, at each end: these may be outliers */
+static const double BETWEEN = 0.001; /* of the others: in the half of the way that is closer to the mark */
+static const double FAR = 0.5;       /* of the span of the others */
+static const double VERY_FAR[] = {10, 30}; /* of it: a negative mark, or a bright one, needs no other proof */
+static const double FREE = 0.7;          /* of the range: a kernel that allows such a jump forbids nothing */
+static const double BRIGHTER = 1.25;     /* of the range: what may lie beyond the values that are looked at */
+static const double STEEP = 0.5;         /* of the rim */
+static const double TOLERANCE = 0.01;    /* of the range, for noise */
+static const double MANY = 0.002;        /* of all values: fewer, if they are single ones, are outliers */
 static const double SIDE_BY_SIDE = 0.25; /* of the marks: more are no single ones */
 static const double ORDINARY = 0.5;      /* of the rim of a bright mark */
 static const double FLAT = 10;           /* of the median difference of neighbours: noise spans 5 */
@@ -93,7 +93,9 @@ static bool may_be_light(const search *s, const end *e, double difference)
 {
     int power;
     const bool whole = e->value == rint(e->value) && (e->value == 1 || e->value >= LEAST_FULL),
-               full = whole && frexp(e->value + 1, &power) == 0.5;
+               signed_end =
+                   !s->p->floats && s->p->range_from == TESS_RANGE_FROM_DATA && e->value == INT16_MAX,
+               full = whole && !signed_end && frexp(e->value + 1, &power) == 0.5;
     const tess_problem *p = s->p; /* a given range says what light can be */
     return (p->range_from == TESS_RANGE_FROM_GIVEN && e->value >= s->low && e->value <= s->high) ||
            (e == &s->ends[1] &&
@@ -123,7 +125,7 @@ static bool is_candidate(const search *s, end *e, float *list)
     double difference;
     int64_t between = 0;
     const int64_t count = sort_others(s, e, list, &difference), outside = (int64_t)(OUTSIDE * (double)count);
-    if (e->count < LEAST || (double)e->count > MOST * (double)s->all || count == 0)
+    if (e->count < LEAST || (double)e->count > MOST[!dark] * (double)s->all || count == 0)
         return false;
     const double low = (double)list[outside], high = (double)list[count - 1 - outside];
     e->near = dark ? low : high;
@@ -186,10 +188,11 @@ static tess_status look(void *user, int64_t y, float *values, tess_error *error)
 static bool is_mark(const search *s, const end *e)
 {
     const double count = (double)e->count, rim = (double)e->rim, away = fabs(e->near - e->value);
-    const bool single = (double)e->beside < 2 * SIDE_BY_SIDE * count && count <= MANY * (double)s->all,
-               ordinary = e == &s->ends[0] || (double)e->ordinary >= ORDINARY * rim,
+    const bool bright = e == &s->ends[1],
+               single = (double)e->beside < 2 * SIDE_BY_SIDE * count && count <= MANY * (double)s->all,
+               ordinary = !bright || (double)e->ordinary >= ORDINARY * rim,
                proof = e->rim > 0 && (double)e->steep >= STEEP * rim && ordinary,
-               very_far = e->value < 0 && away > VERY_FAR * fabs(e->far - e->near);
+               very_far = (bright || e->value < 0) && away > VERY_FAR[bright] * fabs(e->far - e->near);
     return e->candidate && !single && (proof || very_far);
 }
 
