@@ -119,6 +119,29 @@ colour[20:30, 30:50, 2] = np.nan
 record, out, _ = solve(colour, gauss, range=[0, 255])
 bench.check(masked(record) == {"missing": 200} and np.abs(out[20:30, 30:50, 2] - (255 - truth[20:30, 30:50])).mean() < 6, f"one channel: {masked(record)}")
 
+# Values that mark missing data without saying so are as good as NaN: they set neither the range nor the noise.
+hole = np.hypot(*(np.mgrid[:HEIGHT, :WIDTH] - np.array([40, 70])[:, None, None])) < 9
+gray = blurred(scene, disc)
+for kind, factor, offset, mark in (("f4", 1, 0, -9999), ("i2", 1, 0, -32768), ("f4", 1 / 255, 0, -9999), ("f4", 1, 0, 1e20), ("f4", 1, 3000, 0), ("i4", 8, 29000, 0), ("u2", 8, 29000, 65535), ("f8", 0.1, 1e6, 0)):
+    name, values = f"{kind} x {factor:.3g} + {offset:g}, {mark:g}", (gray * factor + offset).astype(kind)
+    record, right, _ = solve(np.where(hole, np.nan, values).astype("f8" if kind == "f8" else "f4"), disc)
+    same, out, said = solve(np.where(hole, np.array(mark, kind), values), disc)
+    after, known = (db((image - offset) / factor, truth, ~hole) for image in (out, right))
+    bench.check(masked(same) == {"missing": int(hole.sum())} == masked(record) and f"are {np.array(mark, kind):.9g}, far from the others" in said, f"{name}: {masked(same)}: {said}")
+    bench.check(after > known - 0.5 and after > db(gray, truth, ~hole) + 2, f"{name}: {db(gray, truth, ~hole):.2f} to {after:.2f} dB, {known:.2f} with NaN")
+values = np.where(hole, -9999, gray).astype("f4")
+record, _, said = solve(values, disc, saturated=False, args=("--iterations", "1"))
+bench.check(not masked(record) and "far from" not in said, f"marks that are kept: {masked(record)}: {said}")
+bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(values, disc, missing=False)), 1, "y.npy", "are NaN")
+bench.check_refused(bench.run("reconstruct", bench.path("out.npy"), "--problem", problem(np.where(hole, 0, gray * 0.01 + 1e6), disc)), 1, "y.npy", "close to each other")
+turned = ~shapes["turned"]
+record, out, said = solve(np.where(turned, -9999, gray).astype("f4"), disc)
+bench.check(masked(record) == {"missing": int(turned.sum())} and db(out, truth, ~turned) > db(gray, truth, ~turned) + 2, f"marks around the picture: {masked(record)}, {db(gray, truth, ~turned):.2f} to {db(out, truth, ~turned):.2f} dB: {said}")
+lamp = np.full(scene.shape, 100.0)
+lamp[50, 60] = 1e7
+record, out, said = solve(np.minimum(np.rint(blurred(lamp, disc)), 65535).astype("u2"), disc, args=("--iterations", "1"))
+bench.check(list(masked(record)) == ["bright"] and "far from" not in said, f"a star out of focus that was cut off is no mark: {masked(record)}: {said}")
+
 # Of two blurs, what one does not show the other does; only one has a mask.
 first, second = (blurred(scene, k).astype(np.float32) for k in (gauss, disc))
 whole, both, _ = solve(np.concatenate([first, second]), gauss, disc, range=[0, 255], gains=[1, 1])

@@ -114,6 +114,18 @@ save("dim.npy", np.rint(np.clip(measured, 0, 1) * 4095).astype(np.uint16))
 result = bench.run("reconstruct", bench.path("out.npy"), "--problem", problem({key: value for key, value in {**plain, "measurement": "dim.npy"}.items() if key != "truth"}), "--iterations", 1)
 bench.check(result.status == 0 and "range" in result.err and "65535" in result.err, f"12 bits in 16: a note asks for the range: {result}")
 
+# 16 bits that are close together far from 0, as kelvins x 100, are restored as floats are.
+for offset in (29000, 7000):
+    warm = np.rint(measured * 2000 + offset)
+    entries = {"operator": "blur", "kernels": plain["kernels"]}
+    own, result, _ = solve({**entries, "measurement": save("warm.npy", np.uint16(warm))})
+    floats, right, _ = solve({**entries, "measurement": save("warm_floats.npy", np.float32(warm))})
+    found = np.allclose(own.get("range", 0), floats.get("range", 1), rtol=1e-6)
+    bench.check(own.get("range_from") == "data" and found and db((result - offset) / 2000, truth) > db((right - offset) / 2000, truth) - 0.1,
+                f"16 bits from {offset}: {db((result - offset) / 2000, truth):.2f} dB, {db((right - offset) / 2000, truth):.2f} dB as floats, {db((warm[:side] - offset) / 2000, truth):.2f} dB before: {own.get('range')}")
+    own, result, psnr = solve({**entries, "measurement": "warm.npy", "noise": 2000 * noise, "truth": save("t_warm.npy", np.uint16(np.rint(truth * 2000 + offset)))})
+    bench.check(own.get("noise_from") == "given" and abs(own.get("noise", 0) - 2000 * noise) < 0.01 and psnr > 20, f"with a noise and a truth in their units: {own.get('noise')}, {psnr:.2f} dB")
+
 # --- integer views without a flat field, and mistyped entries --------------------------------------------------------
 
 views = {"operator": "radon", "angles": {"from": 0, "to": 180, "count": 12}, "measurement": save("counts.npy", random.integers(900, 1000, (12, 16)).astype(np.uint16))}

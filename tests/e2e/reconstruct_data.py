@@ -147,6 +147,10 @@ if record:
 for factor, offset, words in ((1, 1e7, "close"), (1e-300, 0, "near 0"), (1e-35, 0, "near 0")):
     refused({**blur, "measurement": save("double.npy", np.float64(picture) * factor + offset)}, "double.npy", words, "32-bit floats")
     refused({**radon, "measurement": save("double.npy", np.float64(scan) * factor + offset)}, "double.npy", words, "32-bit floats")
+for value in (1.01e7, 0, 1e12):  # a hot or dead pixel, which is replaced, does not make the others tell apart
+    hot = np.float64(picture) + 1e7
+    hot[SIDE // 2, SIDE // 2] = value
+    refused({**blur, "measurement": save("double.npy", hot)}, "double.npy", "close", "32-bit floats")
 refused({**blur, "measurement": save("tiny.npy", picture * np.float32(1e-35)), "noise": None}, "tiny.npy", "near 0")
 refused({**blur, "measurement": save("long.npy", np.int32(2e9 + 10 * np.float64(picture))), "noise": None}, "long.npy", "close")
 refused({**radon, "measurement": save("huge.npy", np.float64(scan) * 1e300)}, "huge.npy", "3.4e38")

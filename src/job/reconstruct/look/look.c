@@ -14,6 +14,7 @@
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/outliers.h"
 #include "job/reconstruct/look/sampled_kernel.h"
+#include "job/reconstruct/problem/values.h"
 
 /* largest share of the values of an image of [0, 1] that may lie outside */
 static const double MOST_OUTSIDE = 0.02;
@@ -33,9 +34,9 @@ static const double LEAST_PEAK = 1e-4; /* of a kernel, whatever it says */
 
 static const double ALIKE = 4; /* ratio of the spans of bands: more is noted */
 
+/* From one unit and offset to another. */
 typedef struct scaling {
-    float unit;
-    double offset;
+    double old_unit, old_offset, unit, offset;
 } scaling;
 
 static void scale(void *user, int64_t first, int64_t count, float *values)
@@ -43,7 +44,7 @@ static void scale(void *user, int64_t first, int64_t count, float *values)
     (void)first;
     const scaling *by = user;
     for (int64_t i = 0; i < count; i++)
-        values[i] = (float)((double)values[i] - by->offset) / by->unit;
+        values[i] = (float)((double)values[i] * by->old_unit + by->old_offset - by->offset) / (float)by->unit;
 }
 
 typedef struct looking {
@@ -220,10 +221,22 @@ static void note_type(const looking *l, double largest)
         p->measurement, largest * p->unit, p->unit, hidden);
 }
 
+/* Integers that lie close together far from 0, as kelvins x 100, use so little of their type's range that its least noise would hide
+ * them. Those of 8 bits are photographs. */
+static bool is_narrow(const tess_problem *p, const tess_extremes *e)
+{
+    const double span = e->high - e->low;
+    return p->range_from == TESS_RANGE_FROM_TYPE && p->unit > 255 && span > 0 && span < SHARE_OF_TYPE &&
+           (e->high >= SHARE_OF_TYPE || e->low > 0.5 * e->high);
+}
+
 static tess_status find_range(const looking *l, const tess_extremes *e, tess_error *error)
 {
     tess_problem *p = l->problem;
-    if (p->range_from == TESS_RANGE_FROM_TYPE) {
+    const bool narrow = is_narrow(p, e);
+    if (narrow) {
+        p->range_from = TESS_RANGE_FROM_DATA;
+    } else if (p->range_from == TESS_RANGE_FROM_TYPE) {
         if (e->high > 0 && e->high < SHARE_OF_TYPE)
             note_type(l, e->high);
         return TESS_OK;
@@ -241,9 +254,14 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     }
     /* Starts at 0 if the data do, otherwise lower, because the sharp picture can be darker than its blurred
      * copies. */
-    const double span = e->high - e->low;
-    p->offset = e->low < 0 || e->low > 0.5 * e->high ? e->low - 0.1 * span : 0;
-    p->unit = e->high - p->offset >= 1e-30 ? e->high - p->offset : 1; /* a constant image: any unit works */
+    const double old_unit = p->unit, old_offset = p->offset;
+    double low = e->low * old_unit + old_offset, high = e->high * old_unit + old_offset;
+    if (narrow) {
+        low = rint(low);
+        high = rint(high);
+    }
+    p->offset = low < 0 || low > 0.5 * high ? low - 0.1 * (high - low) : 0;
+    p->unit = high - p->offset >= 1e-30 ? high - p->offset : 1; /* a constant image: any unit works */
     p->low = 0;
     p->high = 1;
     /* A point is brighter than its blur, but the kernel leaves so much of it that it cannot be brighter than this. */
@@ -251,8 +269,8 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
     TESS_TRY(tess_kernels_look(p, &kernels, error));
     p->above = fmax(1 / fmax(kernels.peak, LEAST_PEAK) - 1, 0);
     if (l->recipe->noise_from == TESS_NOISE_FROM_GIVEN)
-        l->recipe->noise /= p->unit;
-    scaling by = {(float)p->unit, p->offset};
+        l->recipe->noise *= old_unit / p->unit;
+    scaling by = {old_unit, old_offset, p->unit, p->offset};
     return tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), true, scale, &by, error);
 }
 
@@ -276,6 +294,20 @@ static tess_status check_lost(const tess_problem *p, tess_workspace *w, tess_err
                      p->measurement, (long long)lost);
 }
 
+/* Collective: outliers that were replaced may have been all that 32-bit floats told apart. */
+static tess_status check_rounding(const looking *l, tess_error *error)
+{
+    const tess_problem *p = l->problem;
+    tess_extremes seen;
+    if (p->outliers == 0 || p->rounded == 0)
+        return TESS_OK;
+    TESS_TRY(tess_workspace_extremes(l->w, l->w->measurement.data, own_values(l), &seen, error));
+    tess_kept kept = {true, seen.low * p->unit + p->offset, seen.high * p->unit + p->offset, p->rounded};
+    const float largest = (float)fmax(fabs(kept.low), fabs(kept.high));
+    kept.lost = fmin(kept.lost, 0.5 * ((double)nextafterf(largest, INFINITY) - (double)largest));
+    return tess_share_agree(p->share, tess_kept_check(&kept, p->measurement, error), error);
+}
+
 tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recipe, tess_workspace *w,
                                        const tess_common *common, tess_error *error)
 {
@@ -284,6 +316,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
     if (!problem->as_published)
         TESS_TRY(tess_share_agree(problem->share, check_lost(problem, w, error), error));
     TESS_TRY(tess_problem_replace_outliers(problem, w, common, error));
+    TESS_TRY(check_rounding(&l, error));
     TESS_TRY(tess_share_agree(problem->share, tess_problem_level_gains(problem, w, common, error), error));
     TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
                                      &seen, error));

@@ -7,6 +7,7 @@
 #include "job/reconstruct/mask/clipped.h"
 #include "job/reconstruct/mask/dark_border.h"
 #include "job/reconstruct/mask/frame.h"
+#include "job/reconstruct/mask/marks.h"
 #include "job/reconstruct/mask/squares.h"
 #include "job/reconstruct/problem/file_rows.h"
 
@@ -190,6 +191,7 @@ static tess_status look(looking *l, const tess_common *common, tess_error *error
     TESS_TRY(tess_dark_border_open(&l->border, error));
     for (int i = 0; i < 2; i++)
         TESS_TRY(tess_clipped_open(&l->clipped[i], error));
+    TESS_TRY(tess_problem_find_marks(p, common, error));
     TESS_TRY(tess_problem_file_rows(p, first_look, l, error));
     note_border(p, &l->border, common);
     TESS_TRY(check_missing(l, &any, error));

@@ -26,6 +26,7 @@ typedef struct file_rows {
     bool device;          /* blurs one above another: all rows are looked at, and those of this rank kept */
     bool numbers;         /* integers are not divided by their type's maximum */
     bool holes;           /* missing values are allowed, and become NaN */
+    double *rounded;      /* is set to the most that 32-bit floats change a value by; NULL: not needed */
     int64_t first, count; /* only these rows are taken; count 0: all */
 } file_rows;
 
@@ -95,6 +96,8 @@ static tess_status read_rows(const file_rows *f, tess_values *from, tess_hidden_
                          f->path);
     if (!f->holes)
         TESS_TRY(tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error));
+    if (f->rounded)
+        *f->rounded = kept.lost;
     return tess_kept_check(&kept, f->path, error);
 }
 
@@ -107,6 +110,8 @@ static tess_status read_file(const file_rows *f, tess_error *error)
         status = tess_hidden_rows_open(&hidden, f->problem, f->workspace, error);
     if (status == TESS_OK) {
         tess_values_lend(&values, f->workspace->host.rows[0]);
+        values.marks = f->problem->hidden.marks;
+        values.mark_count = f->device ? f->problem->hidden.mark_count : 0;
         status = read_rows(f, &values, &hidden, error);
     }
     tess_hidden_rows_close(&hidden);
@@ -304,6 +309,7 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
                             .extent = tess_problem_measurement_extent(p),
                             .to = w->measurement.data,
                             .device = true,
+                            .rounded = &p->rounded,
                             .holes = p->hidden.count[TESS_HIDDEN_MISSING] > 0,
                             .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
     return read_file(&file, error);

@@ -54,11 +54,15 @@ typedef enum tess_hidden_reason {
     TESS_HIDDEN_REASONS
 } tess_hidden_reason;
 
+enum { TESS_MOST_MARKS = 4 };
+
 typedef struct tess_hidden {
     bool keep[TESS_HIDDEN_REASONS];     /* they must not be looked for */
     int64_t count[TESS_HIDDEN_REASONS]; /* values of all blurs */
     double dark,
-        bright;     /* the values, in units of the solver, at which light is cut off; infinite: at none */
+        bright; /* the values, in units of the solver, at which light is cut off; infinite: at none */
+    float marks[TESS_MOST_MARKS]; /* values that are read as missing (mask/marks.h), in units of the file */
+    int mark_count;
     int64_t *frame; /* of each row of all blurs: its pixels at the left and at the right; owned; NULL: none */
     float *frame_value;     /* that of the first blur's frame, in units of the file; owned */
     bool *blurs;            /* whether it has any such value; owned; NULL: none has */
@@ -81,6 +85,7 @@ typedef struct tess_problem {
     bool keep_rings;       /* errors of the detector's pixels must not be subtracted (rings.h) */
     bool keep_outliers;    /* of blurs (outliers.h) */
     int64_t outliers;      /* values of blurs that were replaced */
+    double rounded;        /* of measured blurs: the most that 32-bit floats changed a value by */
     tess_hidden hidden;    /* values of blurs that are left out */
     tess_together colours; /* of measured blurs with three channels (look/colours.h) */
     /* 3-D: 12 numbers per view, in voxels unless as_published; owned */

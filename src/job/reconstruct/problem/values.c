@@ -106,6 +106,14 @@ static double exact(const tess_values *v, double full_scale, int64_t at, float v
     return (double)value;
 }
 
+static bool is_mark(const tess_values *v, float value)
+{
+    for (int i = 0; i < v->mark_count; i++)
+        if (value == v->marks[i])
+            return true;
+    return false;
+}
+
 tess_status tess_values_take(const tess_values *v, double full_scale, int64_t first, int64_t count, float *to,
                              tess_kept *kept, tess_error *error)
 {
@@ -121,6 +129,10 @@ tess_status tess_values_take(const tess_values *v, double full_scale, int64_t fi
         const double value = exact(v, full_scale, first + i, v->dtype == TESS_F64 ? 0 : to[i]);
         if (v->dtype == TESS_F64)
             to[i] = (float)value;
+        if (is_mark(v, to[i])) {
+            to[i] = NAN;
+            continue;
+        }
         if (isfinite(value) && !isfinite(to[i]))
             return tess_fail(error, TESS_BAD_INPUT,
                              "%s: holds values beyond 3.4e38, the range of float32; scale it first", v->path);

@@ -25,6 +25,8 @@ typedef struct tess_values {
     tess_dtype dtype;     /* of the samples as they are read */
     void *row;      /* samples, then, if the file marks missing ones, a byte for each; NULL: not needed yet */
     tess_block own; /* the row, if none was lent */
+    const float *marks; /* values that are read as NaN; not owned */
+    int mark_count;
 } tess_values;
 
 /* Opens a file, or with `page` not 0 a page of a TIFF file, which ignores `axes`. `path` must outlive it. */
