@@ -339,6 +339,10 @@ def check_refused(bench):
 
     save(path("void.tif"), np.full((80, 90), NODATA, np.float32))
     refused("void.tif", "every pixel is void", source="void.tif")
+    marked = data.copy()
+    marked[3:9, 5:11] = -3.4028235e38  # beside the declared value
+    save(path("marked.tif"), marked)
+    refused("marked.tif", "-3.4028", "no height", "--mask", source="marked.tif")
     d = gdal.GetDriverByName("GTiff").Create(str(path("two.tif")), 70, 70, 2, gdal.GDT_Float32)
     d.GetRasterBand(1).WriteArray(z[:70, :70])
     d = None

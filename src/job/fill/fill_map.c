@@ -7,6 +7,8 @@
 
 enum { ROWS = 64 }; /* of the raster at a time; a multiple of TESS_FILL_FACTOR */
 
+static const double MOST_HEIGHT = 1e20; /* in any unit */
+
 /* Memory for passes over all rows: values and flags. */
 typedef struct pass {
     double *values, *more;
@@ -115,6 +117,13 @@ static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
         return tess_fail(error, TESS_BAD_INPUT,
                          map->second ? "no pixel has a value in both maps: there is nothing to fill from"
                                      : "every pixel is void: there is nothing to fill from");
+    const double farthest = fabs(map->low) > fabs(map->high) ? map->low : map->high;
+    if (fabs(farthest) > MOST_HEIGHT)
+        return tess_fail(
+            error, TESS_BAD_INPUT,
+            "some pixels are %.9g, which is no height: give them the file's nodata value, or name "
+            "all voids in a `mask`",
+            farthest);
     map->base = round((map->low + map->high) / 2);
     return TESS_OK;
 }
