@@ -119,21 +119,26 @@ static tess_value modulation(tess_diffusion_builder *b, const tess_diffusion_blo
                             : tess_net_slice(b->net, b->modulated, first, count);
 }
 
-/* The convolution before the addition is the last layer, so that the addition becomes its end; what is added is resampled
- * as late as possible, as the smaller of the two images of a doubling is the one to hold. */
+/* The convolution before the addition is the last layer, so that the addition becomes its end. The skip convolution follows
+ * the first norm, which reads the same value, so that a device can run both at once. What is resampled for the addition is
+ * resampled as late as possible, as the smaller of the two images of a doubling is the one to hold. */
 static tess_value residual(tess_diffusion_builder *b, const tess_diffusion_block *block, tess_value x)
 {
     const char *name = block->name.text;
     tess_net *net = b->net;
     tess_value h = tess_net_activate(net, norm(b, x, tess_name_of(name, ".in_layers.0"), NULL), TESS_SILU);
+    const bool skips = block->in != block->out, early = skips && block->resample == 0;
+    const tess_name skip = tess_name_of(name, ".skip_connection");
+    if (early)
+        x = conv(b, x, skip, block->out, 1, 4);
     h = conv(b, resampled(net, h, block->resample), tess_name_of(name, ".in_layers.2"), block->out, 3, 4);
     const tess_value scale_shift = modulation(b, block);
     h = tess_net_activate(net, norm(b, h, tess_name_of(name, ".out_layers.0"), &scale_shift), TESS_SILU);
     if (b->dropout > 0)
         h = tess_net_dropout(net, h, b->dropout);
     x = resampled(net, x, block->resample);
-    if (block->in != block->out)
-        x = conv(b, x, tess_name_of(name, ".skip_connection"), block->out, 1, 4);
+    if (skips && !early)
+        x = conv(b, x, skip, block->out, 1, 4);
     return tess_net_add(net, x, conv(b, h, tess_name_of(name, ".out_layers.3"), block->out, 3, 4));
 }
 

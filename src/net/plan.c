@@ -85,6 +85,19 @@ static tess_status collect_steps(tess_net_plan *plan, tess_error *error)
     return TESS_OK;
 }
 
+/* Marks norms and convolutions that read the same value, one after the other: both ops' outputs are read later, and
+ * their input is there until the second ends, so none of the three lies over another. */
+static void pair_readers(tess_net_plan *plan)
+{
+    for (int i = 1; i < plan->step_count; i++) {
+        tess_step *first = &plan->steps[i - 1], *second = &plan->steps[i];
+        if (first->kind == TESS_STEP_OP && second->kind == TESS_STEP_OP && first->in[0] == second->in[0] &&
+            first->op.kind == TESS_OP_GROUP_NORM && second->op.kind == TESS_OP_CONV &&
+            first->op.inputs == 1 && second->op.inputs == 1)
+            first->op.leads = second->op.beside = true;
+    }
+}
+
 tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape, tess_net_plan **out,
                                  tess_error *error)
 {
@@ -107,6 +120,7 @@ tess_status tess_net_plan_create(const tess_bound *bound, tess_plan_shape shape,
         status = tess_fail(error, TESS_NO_MEMORY, "no memory for a plan");
     if (status == TESS_OK)
         status = collect_steps(plan, error);
+    pair_readers(plan);
     if (status == TESS_OK)
         status = tess_plan_place(plan, error);
     if (status != TESS_OK) {

@@ -217,8 +217,8 @@ bool tess_op_same(const tess_op *a, const tess_op *b)
 {
     bool same = a->kind == b->kind && a->inputs == b->inputs && a->outputs == b->outputs &&
                 a->activation == b->activation && a->bias == b->bias && a->tf32 == b->tf32 &&
-                a->mapped == b->mapped && a->masked == b->masked && same_window(a, b) &&
-                same_attributes(a, b);
+                a->mapped == b->mapped && a->masked == b->masked && a->leads == b->leads &&
+                a->beside == b->beside && same_window(a, b) && same_attributes(a, b);
     for (int i = 0; same && i < a->inputs; i++)
         same = tess_tensor_same(&a->in[i], &b->in[i]);
     for (int i = 0; same && i < a->outputs; i++)

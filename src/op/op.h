@@ -218,6 +218,9 @@ typedef struct tess_op_diffuse {
 typedef struct tess_op {
     tess_op_kind kind;
     int inputs, outputs;
+    /* Two ops that follow each other in a stream, of which the second (`beside`) reads the one input of the first
+     * (`leads`), and nothing that the first writes: a device may run both at once. */
+    bool leads, beside;
     tess_tensor in[TESS_OP_INPUTS], out[TESS_OP_OUTPUTS];
     int32_t kernel[TESS_SPATIAL], stride[TESS_SPATIAL];
     int32_t pad_before[TESS_SPATIAL], pad_after[TESS_SPATIAL];

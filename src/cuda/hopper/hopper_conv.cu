@@ -130,6 +130,7 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     g->outputs = (int)op->out[0].c;
     g->residuals = tess_op_residuals(op);
     g->relu = tess_op_relu(op);
+    g->beside = op->beside;
     return good;
 }
 

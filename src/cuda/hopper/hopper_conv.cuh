@@ -38,8 +38,11 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
         fewer_registers<40>();
         if (lane == 0 && warp == 0) {
             fetch_map(&g.in[0]);
-            wait_for_grid_before();
+            if (!g.beside)
+                wait_for_grid_before();
             load_pixels<TAPS, tile_type>(g, base, b);
+            if (g.beside)
+                wait_for_grid_before(); /* the next grid waits for this one alone, but may read what both wrote */
         } else if (lane == 0 && warp == 1) {
             /* Loaded once and kept. */
             load_weights<TAPS, RESIDENT, tile_type>(g, base + tile_type::slots_at, b);

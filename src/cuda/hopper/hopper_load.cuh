@@ -31,6 +31,7 @@ typedef struct conv_geometry {
     int pad_y, pad_x, outputs;
     int residuals;
     bool relu;
+    bool beside; /* the input was there before the previous grid let this one start */
 } conv_geometry;
 
 template <int TAPS, int ROWS> struct conv_tile {

@@ -118,6 +118,7 @@ extern "C" cudaError_t tess_cuda_norm_cluster_run(const tess_op *op, const tess_
     job.out = op->out[0];
     job.flat_in = tess_flat(&op->in[0]);
     job.flat_out = tess_flat(&op->out[0]);
+    job.leads = op->leads;
     job.activation = op->activation;
     job.epsilon = op->group_norm.epsilon;
     job.one = 1 / ((double)job.s.pixels * job.s.width);

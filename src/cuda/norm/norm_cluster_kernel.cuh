@@ -25,6 +25,7 @@ struct cluster_job {
     tess_norm_split s;
     tess_tensor in, out;
     bool flat_in, flat_out; /* pixels are stride_w apart throughout an image */
+    bool leads;             /* the next grid reads `in` without waiting for this one */
     tess_activation activation;
     double epsilon, one; /* one: 1 / values of a group */
     int64_t first_image;
@@ -214,9 +215,12 @@ __global__ void __launch_bounds__(THREADS, LEAST_BLOCKS)
     if (!alone)
         cluster_arrive_started(); /* no block writes to another before that has started */
     const share h = share_of(job);
-    let_next_grid_start();
+    if (!job.leads)
+        let_next_grid_start();
     load_parameters(job, h, table);
     wait_for_grid_before();
+    if (job.leads)
+        let_next_grid_start();
     moments<K> m;
     for (int fill = 0; fill < s.fills; fill++) {
         const share f = fill_of(job, h, fill);
