@@ -74,43 +74,44 @@ static int taps_of(const tess_op *op)
 }
 
 /* (in, tap, out, phase). */
-static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights, int outs)
+static bool map_weights(CUtensorMap *map, const tess_op *op, const void *weights)
 {
     const uint64_t in = (uint64_t)op->in[0].c, out = (uint64_t)op->out[0].c;
     const uint64_t taps = (uint64_t)taps_of(op);
     const uint64_t sizes[4] = {in, taps, out, (uint64_t)(is_up(op) ? PHASES : 1)};
     const uint64_t strides[3] = {2 * in, 2 * in * taps, 2 * in * taps * out};
-    const uint32_t box[4] = {CHANNELS, 1, (uint32_t)outs, 1};
+    const uint32_t box[4] = {CHANNELS, 1, CHANNELS, 1};
     return tess_cuda_tensor_map(map, op->in[0].dtype, 4, (void *)weights, sizes, strides, box, NULL,
                                 ROW_BYTES);
 }
 
-static int64_t steps_of(int64_t channels, int each = CHANNELS)
+static int64_t steps_of(int64_t channels)
 {
-    return (channels + each - 1) / each;
+    return (channels + CHANNELS - 1) / CHANNELS;
 }
 
-template <typename tile>
+template <int TAPS, int ROWS>
 static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geometry *g)
 {
+    typedef conv_tile<TAPS, ROWS> tile;
     const bool up = is_up(op), down = is_down(op);
     const tess_tensor *grid = up ? &op->in[0] : &op->out[0]; /* the tensor that is divided into tiles */
-    bool good = map_weights(&g->weights, op, buffers->weights, tile::outs);
+    bool good = map_weights(&g->weights, op, buffers->weights);
     for (int phase = 0; phase < PHASES; phase++) {
         if (phase == 0 || down)
             good &= map_pixels(&g->in[phase], &op->in[0], buffers->in[0], down ? 2 : 1, phase / 2, phase % 2,
                                tile::pitch, tile::stage_rows / tile::pitch);
         if (phase == 0 || up)
             good &= map_pixels(&g->out[phase], &op->out[0], buffers->out[0], up ? 2 : 1, phase / 2, phase % 2,
-                               tile::width, tile::height, tile::outs);
+                               tile::width, tile::height);
         if (op->masked && (phase == 0 || up))
             good &= map_pixels(&g->mask[phase], tess_op_mask(op), buffers->in[op->inputs - 1], up ? 2 : 1,
-                               phase / 2, phase % 2, tile::width, tile::height, tile::outs);
+                               phase / 2, phase % 2, tile::width, tile::height);
     }
     for (int r = 0; r < tess_op_residuals(op); r++)
         for (int phase = 0; phase < (up ? PHASES : 1); phase++)
             good &= map_pixels(&g->residual[r][phase], &op->in[1 + r], buffers->in[1 + r], up ? 2 : 1,
-                               phase / 2, phase % 2, tile::width, tile::height, tile::outs);
+                               phase / 2, phase % 2, tile::width, tile::height);
     g->bias = tess_cuda_bias(op, buffers);
     g->map = (const float *)buffers->in[op->inputs - 1];
     g->map_image = tess_op_map(op)->stride_n;
@@ -119,7 +120,7 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     g->width = (int)tess_op_map(op)->w;
     g->tiles_x = (int)((grid->w + tile::width - 1) / tile::width);
     g->tiles_y = (int)((grid->h + tile::height - 1) / tile::height);
-    g->groups_per_phase = (int)steps_of(op->out[0].c, tile::outs);
+    g->groups_per_phase = (int)steps_of(op->out[0].c);
     g->groups = g->groups_per_phase * (up ? PHASES : 1);
     g->tiles = g->tiles_x * g->tiles_y * (tile::paired ? (g->groups + 1) / 2 : g->groups) * (int)grid->n;
     g->chunks_per_phase = (int)steps_of(op->in[0].c);
@@ -133,14 +134,14 @@ static bool describe(const tess_op *op, const tess_op_buffers *buffers, conv_geo
     return good;
 }
 
-template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS, int OUTS = CHANNELS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 static cudaError_t launch(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
-    typedef conv_tile<TAPS, ROWS, OUTS> tile;
+    typedef conv_tile<TAPS, ROWS> tile;
     conv_geometry g;
-    if (!describe<tile>(op, buffers, &g))
+    if (!describe<TAPS, ROWS>(op, buffers, &g))
         return cudaErrorInvalidValue;
-    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS, OUTS>, g, g.tiles, 1,
+    return tess_hopper_launch(conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS>, g, g.tiles, 1,
                               (TEAMS + 1) * WARPGROUP, tile::shared_bytes, stream);
 }
 
@@ -191,22 +192,13 @@ static bool quarters(const tess_op *op)
     return cost(op, 8) * 10 < cost(op, 16) * 9 && (2 * many <= all || few >= all);
 }
 
-/* Tiles of a quarter for half of the outputs, where these blocks too leave multiprocessors for the next layer. */
-static bool eighths(const tess_op *op)
-{
-    const int64_t blocks = tiles_of(op, 8) / steps_of(op->out[0].c) * steps_of(op->out[0].c, CHANNELS / 2);
-    return taps_of(op) == 9 && !op->masked && !op->mapped && 2 * blocks <= tess_multiprocessors();
-}
-
-/* With full tiles, a small image would leave multiprocessors idle, so it uses tiles of a half, a quarter or
- * an eighth. The sums do not change. */
+/* With full tiles, a small image would leave multiprocessors idle, so it uses tiles of a half or a quarter. The sums do
+ * not change. */
 template <typename T>
 static cudaError_t run_type(const tess_op *op, const tess_op_buffers *buffers, cudaStream_t stream)
 {
     if (cost(op, 16) * 10 >= cost(op, 32) * 9)
         return run_shape<T, 32>(op, buffers, stream);
-    if (eighths(op))
-        return launch<T, 9, false, PLAIN_END, CHANNELS, 8, CHANNELS / 2>(op, buffers, stream);
     return quarters(op) ? run_shape<T, 8>(op, buffers, stream) : run_shape<T, 16>(op, buffers, stream);
 }
 
@@ -216,12 +208,12 @@ static cudaError_t run(const tess_op *op, const tess_op_buffers *buffers, cudaSt
                                         : run_type<__half>(op, buffers, stream);
 }
 
-template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS, int OUTS = CHANNELS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 static void load_one(cudaError_t *result)
 {
     if (*result == cudaSuccess)
-        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS, OUTS>,
-                                 conv_tile<TAPS, ROWS, OUTS>::shared_bytes);
+        *result = tess_cuda_load((const void *)conv_kernel<T, TAPS, RESIDENT, END, DEPTH, ROWS>,
+                                 conv_tile<TAPS, ROWS>::shared_bytes);
 }
 
 template <typename T, conv_end END, int ROWS> static void load_nine(cudaError_t *result)
@@ -262,8 +254,6 @@ extern "C" cudaError_t tess_hopper_conv_load_masked(void)
 static cudaError_t load(int)
 {
     cudaError_t result = cudaSuccess;
-    load_one<__half, 9, false, PLAIN_END, CHANNELS, 8, CHANNELS / 2>(&result);
-    load_one<__nv_bfloat16, 9, false, PLAIN_END, CHANNELS, 8, CHANNELS / 2>(&result);
     load_shape<__half, 8>(&result);
     load_shape<__half, 16>(&result);
     load_shape<__half, 32>(&result);

@@ -16,11 +16,11 @@
 
 #include "cuda/hopper/hopper_team.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS, int OUTS>
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS>
 __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
     conv_kernel(const __grid_constant__ conv_geometry g)
 {
-    typedef conv_tile<TAPS, ROWS, OUTS> tile_type;
+    typedef conv_tile<TAPS, ROWS> tile_type;
     extern __shared__ char raw[];
     const uint32_t base = (shared_address(raw) + 1023) & ~1023u;
     const conv_barriers<tile_type> b = {base + tile_type::barriers_at};
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__((TEAMS + 1) * WARPGROUP, 1)
         more_registers<232>();
         if (END == ADDS_MAP)
             wait_for_grid_before(); /* which computed the map */
-        conv_team<T, TAPS, RESIDENT, END, DEPTH, tile_type> team(g);
+        conv_team<T, TAPS, RESIDENT, END, DEPTH, ROWS> team(g);
         team.b = b;
         team.stages = base;
         team.slots = base + tile_type::slots_at;

@@ -8,6 +8,7 @@
 enum {
     CHANNELS = 64, /* channels per step, in and out: one swizzled row of 128 bytes */
     ROW_BYTES = 128,
+    SLOT_BYTES = CHANNELS * ROW_BYTES,
     TEAMS = 2, /* warpgroups that multiply */
     PHASES = 4 /* phases of a 2x2 stride, in or out */
 };
@@ -23,7 +24,7 @@ typedef struct conv_geometry {
     const float *map;
     int64_t map_image, map_row;          /* elements from one image, and one row, to the next */
     int height, width;                   /* of the map */
-    int tiles_x, tiles_y, groups, tiles; /* groups of outputs; tiles: total, for all groups */
+    int tiles_x, tiles_y, groups, tiles; /* groups of 64 outputs; tiles: total, for all groups */
     /* Groups of 64 inputs; the taps of a strided kernel count as inputs. */
     int chunks;
     int chunks_per_phase, groups_per_phase;
@@ -33,31 +34,20 @@ typedef struct conv_geometry {
     bool beside; /* the input was there before the previous grid let this one start */
 } conv_geometry;
 
-/* OUTS: output channels of a tile, 64, or 32 where a layer has few tiles: twice as many blocks then load half of the
- * weights each. The products are those of 64, of which the second half is ignored. */
-template <int TAPS, int ROWS, int OUTS = CHANNELS> struct conv_tile {
+template <int TAPS, int ROWS> struct conv_tile {
     static constexpr int side = TAPS == 9   ? 3
                                 : TAPS == 4 ? 2
                                             : 1,
-                         width = 8, height = ROWS, pixels = width * height, outs = OUTS;
+                         width = 8, height = ROWS, pixels = width * height;
     static constexpr bool paired = TAPS == 1; /* both warpgroups work on one tile */
-    static constexpr bool narrow = OUTS < CHANNELS;
-    /* Small tiles are multiplied fast, and leave room for more weights that are under way: those of 256 inputs in narrow
-     * tiles, so that they are there before the previous layer ends. */
-    static constexpr int stages = paired   ? 3
-                                  : narrow ? 4
-                                           : 2,
-                         slots = paired      ? 8
-                                 : narrow    ? 36
-                                 : ROWS == 8 ? 18
-                                             : 9;
-    static constexpr int slot_bytes = OUTS * ROW_BYTES;
+    /* Small tiles are multiplied fast, and leave room for more weights that are under way. */
+    static constexpr int stages = paired ? 3 : 2, slots = paired ? 8 : ROWS == 8 ? 18 : 9;
     static constexpr int pitch = width + side - 1, stage_rows = pitch * (height + side - 1);
     static constexpr int load_bytes = stage_rows * ROW_BYTES, stage_bytes = (load_bytes + 1023) / 1024 * 1024;
-    static constexpr int staging_row = 2 * OUTS, staging_bytes = pixels * staging_row;
-    static constexpr int slots_at = stages * stage_bytes, staging_at = slots_at + slots * slot_bytes,
+    static constexpr int staging_bytes = pixels * ROW_BYTES;
+    static constexpr int slots_at = stages * stage_bytes, staging_at = slots_at + slots * SLOT_BYTES,
                          barriers_at = staging_at + TEAMS * staging_bytes;
-    static constexpr int shared_bytes = barriers_at + 1024 + 1024; /* 1024: to align the start */
+    static constexpr int shared_bytes = barriers_at + 512 + 1024; /* 1024: to align the start */
 };
 
 /* Addresses of the barriers, consecutive, 8 bytes each. */
@@ -157,9 +147,9 @@ static __device__ __forceinline__ void load_weights(const conv_geometry &g, uint
                 const int group = p.group + (TILE::paired ? step : 0);
                 const int tap = TILE::paired ? chunk / g.chunks_per_phase : step;
                 barrier_wait(b.slot_empty(slot.at), slot.round ^ 1);
-                barrier_expect(b.slot_full(slot.at), TILE::slot_bytes);
-                load_4d(slots + slot.at * TILE::slot_bytes, &g.weights, b.slot_full(slot.at),
-                        chunk % g.chunks_per_phase * CHANNELS, tap, group % g.groups_per_phase * TILE::outs,
+                barrier_expect(b.slot_full(slot.at), SLOT_BYTES);
+                load_4d(slots + slot.at * SLOT_BYTES, &g.weights, b.slot_full(slot.at),
+                        chunk % g.chunks_per_phase * CHANNELS, tap, group % g.groups_per_phase * CHANNELS,
                         group / g.groups_per_phase);
                 slot.next<TILE::slots>();
             }
@@ -179,7 +169,7 @@ static __device__ __forceinline__ void load_residuals(const conv_geometry &g, ui
         for (int share = 0; share < (TILE::paired ? TEAMS : 1);
              share++) { /* paired: the outputs of one warpgroup each */
             const int group = p.group + share, phase = group < g.groups ? group / g.groups_per_phase : 0,
-                      channel = group % g.groups_per_phase * TILE::outs;
+                      channel = group % g.groups_per_phase * CHANNELS;
             for (int r = 0; r < g.residuals; r++) {
                 barrier_wait(b.staging_free(team.at), team.at ? round[1] : round[0]);
                 (team.at ? round[1] : round[0]) ^= 1;

@@ -5,9 +5,8 @@
 
 #include "cuda/hopper/hopper_load.cuh"
 
-template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename TILE> struct conv_team {
-    typedef TILE tile_type;
-    static constexpr int ROWS = TILE::height, OUTS = TILE::outs;
+template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, int ROWS> struct conv_team {
+    typedef conv_tile<TAPS, ROWS> tile_type;
     const conv_geometry &g;
     conv_barriers<tile_type> b;
     uint32_t stages, slots, staging; /* staging: one per team */
@@ -43,8 +42,8 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename
                 const int shift = tap / tile_type::side * tile_type::pitch + tap % tile_type::side;
                 if (!RESIDENT || first)
                     barrier_wait(b.slot_full(slot.at), slot.round);
-                step(matrix(slots + slot.at * tile_type::slot_bytes, 8 * ROW_BYTES),
-                     pixels + (shift * ROW_BYTES >> 4), chunk | tap);
+                step(matrix(slots + slot.at * SLOT_BYTES, 8 * ROW_BYTES), pixels + (shift * ROW_BYTES >> 4),
+                     chunk | tap);
                 wgmma_commit();
                 if (!RESIDENT) {
                     wgmma_wait<1>();
@@ -75,26 +74,17 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename
         free_slot = free_stage = -1;
     }
 
-    /* Address of this lane's part of rows y and y + 1 in the staging tile, swizzled in rows of 128 or 64 bytes. */
+    /* Address of this lane's part of rows y and y + 1 in the staging tile. */
     __device__ __forceinline__ uint32_t staged(int y) const
     {
-        const int turn = tile_type::narrow ? lane % 8 / 2 : lane % 8;
-        return staging + (8 * (y + lane / 16) + lane % 8) * tile_type::staging_row +
-               ((2 * warp + lane / 8 % 2) ^ turn) * 16;
-    }
-
-    /* False: this warp's products are not part of the tile. */
-    __device__ __forceinline__ bool has_outputs(void) const
-    {
-        return !tile_type::narrow || 16 * warp < OUTS;
+        return staging + (8 * (y + lane / 16) + lane % 8) * ROW_BYTES +
+               ((2 * warp + lane / 8 % 2) ^ (lane % 8)) * 16;
     }
 
     __device__ __forceinline__ void add_residual(void)
     {
         barrier_wait(b.residual_full(team), residual_round);
         residual_round ^= 1;
-        if (!has_outputs())
-            return;
 #pragma unroll
         for (int y = 0; y < ROWS; y += 2) {
             uint32_t m[4];
@@ -128,7 +118,7 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename
     /* Before the products, so that it is there after them. */
     __device__ __forceinline__ void load_bias(const tile_place &p)
     {
-        const int first = p.group % g.groups_per_phase * OUTS + 16 * warp + lane / 4;
+        const int first = p.group % g.groups_per_phase * CHANNELS + 16 * warp + lane / 4;
 #pragma unroll
         for (int k = 0; k < 2; k++) {
             bias[k] = 0;
@@ -140,7 +130,7 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename
     __device__ __forceinline__ void finish(const tile_place &p)
     {
         const bool leader = warp == 0 && lane == 0;
-        const int channel = p.group % g.groups_per_phase * OUTS;
+        const int channel = p.group % g.groups_per_phase * CHANNELS;
         if (END == ADDS_MAP)
             add_map(p);
         const int staged_tiles = g.residuals + (END == TAKES_MASK ? 1 : 0);
@@ -162,7 +152,7 @@ template <typename T, int TAPS, bool RESIDENT, conv_end END, int DEPTH, typename
             named_sync(3 + team, WARPGROUP);
         }
 #pragma unroll
-        for (int y = 0; y < ROWS && has_outputs(); y += 2) {
+        for (int y = 0; y < ROWS; y += 2) {
             uint32_t m[4], mask[4];
             if (END == TAKES_MASK)
                 load_transposed(staged(y), mask);
