@@ -29,14 +29,25 @@ static tess_status read_list(const char *text, double *speeds, int count, tess_e
     return TESS_OK;
 }
 
+/* The way that TESSERA_SPEEDS asks for; `otherwise` if it asks for none. */
+static way asked(const char *text, way otherwise)
+{
+    return !text || !text[0]              ? otherwise
+           : strcmp(text, "equal") == 0   ? EQUAL
+           : strcmp(text, "measure") == 0 ? MEASURE
+                                          : GIVEN;
+}
+
+bool tess_rank_speeds_given(void)
+{
+    return asked(getenv("TESSERA_SPEEDS"), EQUAL) == GIVEN;
+}
+
 static tess_status choose(const tess_engine *engine, double seconds, way *chosen, double *speeds,
                           tess_error *error)
 {
     const char *wanted = getenv("TESSERA_SPEEDS");
-    *chosen = SHARE * seconds >= LEAST ? MEASURE : EQUAL;
-    if (!wanted || !wanted[0])
-        return TESS_OK;
-    *chosen = strcmp(wanted, "equal") == 0 ? EQUAL : strcmp(wanted, "measure") == 0 ? MEASURE : GIVEN;
+    *chosen = asked(wanted, SHARE * seconds >= LEAST ? MEASURE : EQUAL);
     return *chosen == GIVEN ? read_list(wanted, speeds, engine->dist->size, error) : TESS_OK;
 }
 

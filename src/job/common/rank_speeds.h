@@ -18,4 +18,7 @@ typedef struct tess_rank_work {
 tess_status tess_rank_speeds(tess_engine *engine, const tess_rank_work *work, double **speeds,
                              tess_error *error) TESS_MUST_CHECK;
 
+/* True where TESSERA_SPEEDS of this rank is a list. */
+bool tess_rank_speeds_given(void);
+
 #endif

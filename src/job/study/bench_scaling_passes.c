@@ -1,6 +1,7 @@
 #include "job/study/bench_scaling_passes.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "job/common/rank_speeds.h"
@@ -40,30 +41,62 @@ static void find_median(tess_point_passes *p)
     }
 }
 
-tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *p, tess_error *error)
+/* What a pass showed changes the speeds; those that are given stay. */
+static void learn(double *speeds, const double *found, int ranks, bool first)
 {
-    const int repeats = job->repeats;
-    *p = (tess_point_passes){.list = tess_small_alloc((size_t)repeats, sizeof *p->list),
-                             .seconds = tess_small_alloc((size_t)repeats, sizeof *p->seconds)};
-    tess_status status =
-        p->list && p->seconds ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
-    status = tess_dist_agree(job->engine->dist, status, error);
-    for (int i = 0; i < repeats && status == TESS_OK; i++) {
-        tess_divided_pass *pass = &p->list[i];
-        p->count = i + 1;
-        status = find_speeds(job, &pass->speeds, error);
+    for (int r = 0; r < ranks; r++)
+        speeds[r] = first ? found[r] : (speeds[r] + found[r]) / 2;
+}
+
+/* The pass before the first warms up: it fills `ignored`. */
+static tess_status run_passes(const tess_passes_job *job, tess_point_passes *p, double *speeds, double *found,
+                              tess_error *error)
+{
+    const int size = job->engine->dist->size;
+    tess_strip_times ignored;
+    for (int i = -1; i < job->repeats; i++) {
+        tess_divided_pass *pass = i < 0 ? NULL : &p->list[i];
+        if (pass && speeds) {
+            pass->speeds = tess_small_alloc((size_t)size, sizeof *speeds);
+            TESS_TRY(tess_dist_agree(
+                job->engine->dist,
+                pass->speeds ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for speeds"), error));
+            memcpy(pass->speeds, speeds, (size_t)size * sizeof *speeds);
+        }
         const tess_strip_job strips = {.engine = job->engine,
                                        .model = job->model,
                                        .height = job->problem->height,
                                        .width = job->problem->width,
                                        .ranks = job->ranks,
-                                       .speeds = pass->speeds,
-                                       .warms = i == 0,
+                                       .speeds = speeds,
                                        .seed = job->seed};
-        if (status == TESS_OK)
-            status = tess_strip_measure(&strips, &pass->times, error);
-        p->seconds[i] = pass->times.seconds;
+        TESS_TRY(tess_strip_measure(&strips, pass ? &pass->times : &ignored, found, error));
+        if (pass)
+            p->seconds[i] = pass->times.seconds;
+        if (speeds && !tess_rank_speeds_given())
+            learn(speeds, found, size, i < 0);
     }
+    return TESS_OK;
+}
+
+tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *p, tess_error *error)
+{
+    const int repeats = job->repeats;
+    double *speeds = NULL, *found = tess_small_alloc((size_t)job->engine->dist->size, sizeof *found);
+    *p = (tess_point_passes){.list = tess_small_alloc((size_t)repeats, sizeof *p->list),
+                             .seconds = tess_small_alloc((size_t)repeats, sizeof *p->seconds),
+                             .count = repeats};
+    tess_status status =
+        p->list && p->seconds && found ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
+    if (!p->list)
+        p->count = 0;
+    status = tess_dist_agree(job->engine->dist, status, error);
+    if (status == TESS_OK)
+        status = find_speeds(job, &speeds, error);
+    if (status == TESS_OK)
+        status = run_passes(job, p, speeds, found, error);
+    tess_small_free(speeds);
+    tess_small_free(found);
     if (status == TESS_OK)
         find_median(p);
     return status;

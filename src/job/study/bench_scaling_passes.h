@@ -1,5 +1,6 @@
-/* bench_scaling_passes.h: passes of the denoiser over strips of an image. Speeds of ranks are measured before each pass, as `denoise` does
- * before each image: those of cores that others use, too, change within seconds. */
+/* bench_scaling_passes.h: passes of the denoiser over strips of an image. Speeds of ranks are measured before the first pass, which warms
+ * up and is not counted; each later one is divided by what the passes before it showed: their mean, in which each counts twice as much
+ * as the one before it. A short measurement describes the moment, and a core that others use, too, has another speed a second later. */
 #ifndef TESS_JOB_BENCH_SCALING_PASSES_H
 #define TESS_JOB_BENCH_SCALING_PASSES_H
 
@@ -13,7 +14,7 @@ typedef struct tess_passes_job {
     uint64_t seed;
 } tess_passes_job;
 
-/* One pass, and the speeds by which its rows were divided; NULL: a single rank, or equal rows. */
+/* One pass, and the speeds by which its rows were divided, beside that of the rates; NULL: a single rank, or equal rows. */
 typedef struct tess_divided_pass {
     tess_strip_times times;
     double *speeds;

@@ -39,6 +39,7 @@ typedef struct strip {
     tess_device *device;
     tess_net_plan *plan; /* NULL: nothing to do */
     tess_block arena, workspace;
+    double expected; /* seconds of a pass by the rates */
     timed_neighbours timed;
 } strip;
 
@@ -65,6 +66,11 @@ static tess_status open_strip(strip *s, const tess_strips *strips, tess_error *e
     TESS_TRY(s->device->memory->alloc(s->device, &s->workspace, TESS_MEM_WORKSPACE,
                                       tess_net_plan_workspace_bytes(s->plan), error));
     TESS_TRY(tess_net_plan_prepare(s->plan, error));
+    /* The system gives pages when they are first written; iterations of a job find them there. */
+    memset(s->arena.data, 0, tess_net_plan_arena_bytes(s->plan));
+    memset(s->workspace.data, 0, tess_net_plan_workspace_bytes(s->plan));
+    bool measured = true;
+    s->expected = tess_rates_plan_seconds(job->engine->rates, s->plan, &measured);
     return tess_neighbours_open(&s->timed.neighbours, dist, 1, error);
 }
 
@@ -97,7 +103,7 @@ static void run_strip(strip *s)
 
 /* What ranks tell each other about a pass. */
 typedef struct pass {
-    double seconds, waiting;
+    double seconds, waiting, expected;
 } pass;
 
 static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *error)
@@ -115,7 +121,7 @@ static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *erro
         if (status == TESS_OK && s->timed.neighbours.status != TESS_OK)
             status = tess_fail(error, s->timed.neighbours.status, "%s", s->timed.neighbours.error.text);
     }
-    const pass mine = {s->plan ? tess_clock() - start : 0, s->timed.seconds};
+    const pass mine = {s->plan ? tess_clock() - start : 0, s->timed.seconds, s->expected};
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(tess_dist_gather(dist, &mine, sizeof mine, all, error));
     *slowest = all[0];
@@ -138,17 +144,21 @@ static tess_status most_of(tess_dist *dist, double *value, tess_error *error)
     return TESS_OK;
 }
 
-static tess_status passes(strip *s, tess_strip_times *times, tess_error *error)
+static tess_status time_pass(strip *s, tess_strip_times *times, double *found, tess_error *error)
 {
     tess_dist *dist = s->job->engine->dist;
     pass slowest, *all = tess_small_alloc((size_t)dist->size, sizeof *all);
     tess_status status = all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
     status = tess_dist_agree(dist, status, error);
-    for (int i = s->job->warms ? 0 : 1; i < 2 && status == TESS_OK; i++)
+    if (status == TESS_OK)
         status = one_pass(s, all, &slowest, error);
     if (status == TESS_OK) {
         times->seconds = slowest.seconds;
         times->waiting = slowest.waiting;
+        for (int r = 0; r < dist->size; r++) {
+            const double busy = all[r].seconds - all[r].waiting;
+            found[r] = busy > 0 && all[r].expected > 0 ? all[r].expected / busy : 1;
+        }
     }
     tess_small_free(all);
     return status;
@@ -174,7 +184,8 @@ static tess_status count_bytes(const strip *s, tess_strip_times *times, tess_err
     return TESS_OK;
 }
 
-tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times, tess_error *error)
+tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times, double *found,
+                               tess_error *error)
 {
     tess_dist *dist = job->engine->dist;
     tess_strips strips = tess_strips_divide(
@@ -187,7 +198,7 @@ tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *time
     tess_memory_reset_peak(s.device->counter);
     tess_status status = tess_dist_agree(dist, open_strip(&s, &strips, error), error);
     if (status == TESS_OK)
-        status = passes(&s, times, error);
+        status = time_pass(&s, times, found, error);
     if (status == TESS_OK)
         status = count_bytes(&s, times, error);
     close_strip(&s);

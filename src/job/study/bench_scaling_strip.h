@@ -11,7 +11,6 @@ typedef struct tess_strip_job {
     int64_t height, width;
     int ranks;            /* the others have nothing to do */
     const double *speeds; /* of these, by which rows are divided; NULL: not known */
-    bool warms;           /* a pass before the one that is timed */
     uint64_t seed;
 } tess_strip_job;
 
@@ -23,8 +22,9 @@ typedef struct tess_strip_times {
     uint64_t bytes, planned_bytes; /* the most of a rank */
 } tess_strip_times;
 
-/* Collective: one pass. */
-tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times,
+/* Collective: one pass. found, of all launched ranks: the seconds that a rank's part takes by the rates over those that it took, without
+ * waiting; 1 without a part. */
+tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *times, double *found,
                                tess_error *error) TESS_MUST_CHECK;
 /* Collective. Exchanges messages between all neighbours at once; the slowest counts. All links are alike. */
 tess_status tess_link_measure(tess_dist *dist, tess_links *links, tess_error *error) TESS_MUST_CHECK;
