@@ -25,6 +25,7 @@ struct tess_raster {
     GDALRasterBandH marks; /* mask or alpha band: 0 is void; NULL: none */
     double opaque;         /* what a valid pixel has there */
     tess_raster_info info;
+    tess_void_watch *watch; /* not owned; NULL: none */
     char *path, *crs;
     struct stat about; /* of the file when it was opened */
     int64_t cache, counted;

@@ -42,8 +42,7 @@ void tess_raster_warp_close(tess_raster *raster)
 /* Without a declared value, the marker that occurs most among the sampled pixels is given to the warper. */
 static double find_marker(tess_raster *second, bool *found)
 {
-    const double markers[] = {-9999, -99999, -999, -32768, -32767, tess_void_tops[0], tess_void_tops[1]};
-    enum { KINDS = sizeof markers / sizeof *markers, SIDE = 64, WINDOWS = 12 };
+    enum { KINDS = TESS_VOID_MARKS, SIDE = 64, WINDOWS = 12 };
     const tess_raster_info *info = &second->info;
     int64_t counts[KINDS] = {0}, best = 0;
     double samples[SIDE * SIDE];
@@ -55,12 +54,13 @@ static double find_marker(tess_raster *second, bool *found)
             break;
         for (int64_t p = 0; p < h * w; p++)
             for (int k = 0; k < KINDS; k++)
-                counts[k] += samples[p] == markers[k] && tess_void_sample(&info->rule, markers[k]);
+                counts[k] +=
+                    samples[p] == tess_void_marks[k] && tess_void_sample(&info->rule, tess_void_marks[k]);
     }
     for (int k = 1; k < KINDS; k++)
         best = counts[k] > counts[best] ? k : best;
     *found = counts[best] > 0;
-    return markers[best];
+    return tess_void_marks[best];
 }
 
 static tess_status check_place(const tess_raster_info *grid, const tess_raster_info *other, tess_error *error)

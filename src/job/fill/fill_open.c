@@ -113,6 +113,7 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_fill_map_settings wanted = {.inner = s->voids == TESS_FILL_INNER && !s->mask,
+                                           .declared_only = s->nodata_given && isnan(s->nodata),
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
     const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
@@ -121,10 +122,7 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
         strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
-    if (tess_zeros_are_holes(&job->map.zeros))
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: %lld pixels are 0, far from all others: if they are voids, give `nodata` 0", s->input,
-                  (long long)job->map.zeros.count);
+    tess_fill_note_doubts(job);
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
 }
 
