@@ -175,7 +175,10 @@ tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
     int64_t count;
     tess_block samples = {0};
     TESS_TRY(take_sample(raster, raster->band, &samples, &count, error));
-    raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    if (raster->info.rule.usual)
+        raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    else
+        tess_void_find_marks(&raster->info.rule, samples.data, count);
     tess_block_free(&samples);
     return TESS_OK;
 }

@@ -189,6 +189,24 @@ tess_status tess_raster_warp_read(tess_raster *raster, int64_t y, int64_t x, int
     return TESS_OK;
 }
 
+/* The warper takes one value for void, which is the declared one. */
+static tess_status check_marks(const tess_raster_info *info, tess_error *error)
+{
+    int mark = info->rule.usual ? TESS_VOID_MARKS : 0;
+    while (mark < TESS_VOID_MARKS && !info->rule.marks[mark])
+        mark++;
+    if (mark == TESS_VOID_MARKS && !info->rule.absurd)
+        return TESS_OK;
+    char value[32] = "1e20 and beyond";
+    if (mark < TESS_VOID_MARKS)
+        snprintf(value, sizeof value, "%g", tess_void_marks[mark]);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "has pixels of %s, far from all heights, beside the voids that it declares: give these the same "
+        "nodata value",
+        value);
+}
+
 static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess_resampling resampling,
                             tess_error *error)
 {
@@ -196,6 +214,7 @@ static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess
     const tess_raster_info *grid = &raster->info;
     tess_raster_info *info = &second->info;
     TESS_TRY(check_place(grid, info, error));
+    TESS_TRY(check_marks(info, error));
     tess_raster_warp *warp = second->warp = tess_small_alloc(1, sizeof *warp);
     if (!warp)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");

@@ -24,6 +24,8 @@ typedef struct tess_raster_settings {
     int band;                     /* from 1; 0: the only band that is no alpha */
     tess_raster_nodata nodata_is; /* where the nodata value comes from */
     double nodata;                /* with TESS_NODATA_GIVEN */
+    bool
+        find_marks; /* adds marks beside declared voids to the rule, as far as a sample of the pixels has them */
     const char *mask; /* a raster of the same size, nonzero where pixels are to be filled; or NULL */
     int64_t cache;    /* bytes of GDAL's cache for this raster; 0: what a row of blocks needs */
 } tess_raster_settings;

@@ -202,6 +202,17 @@ void tess_void_rule_add(tess_void_rule *rule, const tess_void_watch *watch)
         rule->marks[i] = rule->marks[i] || watch->counts[i] > 0;
 }
 
+void tess_void_find_marks(tess_void_rule *rule, const double *samples, int64_t count)
+{
+    tess_void_watch watch;
+    tess_void_watch_begin(&watch);
+    for (int64_t i = 0; i < count; i++)
+        if (!tess_void_sample(rule, samples[i]))
+            tess_void_watch_count(&watch, rule, samples[i]);
+    if (tess_void_watch_end(&watch))
+        tess_void_rule_add(rule, &watch);
+}
+
 static bool avoided(const tess_void_rule *rule, double sample)
 {
     return tess_void_sample(rule, sample) || (rule->avoid && sample == rule->avoided);

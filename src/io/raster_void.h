@@ -57,6 +57,8 @@ void tess_void_watch_count(tess_void_watch *watch, const tess_void_rule *rule, d
 bool tess_void_watch_end(tess_void_watch *watch);
 /* Makes them void. */
 void tess_void_rule_add(tess_void_rule *rule, const tess_void_watch *watch);
+/* The same with these samples. */
+void tess_void_find_marks(tess_void_rule *rule, const double *samples, int64_t count);
 /* The sample nearest to `value` that the type can hold and the rule does not take for void. `value` is finite. */
 double tess_void_to_sample(const tess_void_rule *rule, double value);
 

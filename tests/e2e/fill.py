@@ -286,6 +286,19 @@ def check_second(bench):
     record = fill(bench, "second_out.tif", "--second", bench.path("second.tif"))
     out = load(bench.path("second_out.tif"))
     bench.check(record and np.abs(out[inner] - z[inner]).max() < 1e-3, "a constant difference is filled exactly")
+    marked = z - 5
+    marked[60:66, 20:30] = -32768  # beside the value that it declares
+    save(bench.path("marked.tif"), marked)
+    record = fill(bench, "second_out.tif", "--second", bench.path("marked.tif"))
+    bench.check(record and np.abs(load(bench.path("second_out.tif"))[inner] - z[inner]).max() < 1e-3, "marks of the second map are void too")
+    gdal.Translate(str(bench.path("wide.tif")), str(bench.path("marked.tif")), width=95, height=75, resampleAlg="nearest")
+    result = bench.run("fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"), *FAST, "--second", bench.path("wide.tif"))
+    bench.check_refused(result, 1, "wide.tif", "-32768", "nodata value")
+    marked = z.copy()
+    marked[32:36, 45:50] = -32768
+    save(bench.path("marked.tif"), marked)
+    record = fill(bench, "truth_out.tif", "--truth", bench.path("marked.tif"))
+    bench.check(record and record["quality"]["rmse"] < 500, f"marks of the truth do not count as errors: {record and record['quality']['rmse']}")
     short = z - 5
     save(bench.path("short.tif"), short[:-2], nodata=None)
     near = data.copy()

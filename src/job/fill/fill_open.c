@@ -61,8 +61,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
 {
     const tess_raster_info *map = tess_raster_describe(job->raster);
-    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth, &(tess_raster_settings){0},
-                              &job->truth, error));
+    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth,
+                              &(tess_raster_settings){.find_marks = true}, &job->truth, error));
     const tess_raster_info *truth = tess_raster_describe(job->truth);
     if (truth->height != map->height || truth->width != map->width)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
@@ -101,8 +101,9 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
             s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
             tess_raster_describe(job->raster)->nodata);
     if (s->second)
-        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
-                                    TESS_BILINEAR, &job->second, error));
+        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster,
+                                    &(tess_raster_settings){.find_marks = true}, TESS_BILINEAR, &job->second,
+                                    error));
     if (s->truth)
         TESS_TRY(open_truth(job, error));
     return TESS_OK;
