@@ -56,6 +56,13 @@ def value_range(value):
     raise OptionError(f"range {value!r}: give the two samples that mean 0 and 1, the smaller first")
 
 
+def file_range(value):
+    """The library's kind of range (tess_range), and the two samples."""
+    if value is None or value == "auto":
+        return 0, 0.0, 0.0
+    return (1, 0.0, 0.0) if isinstance(value, str) and value == "type" else (2, *value_range(value))
+
+
 def sigma(value):
     """None and "auto" are estimated; text such as "25/255" is divided; what has one element, such as a tensor, is taken for it."""
     if value is None or isinstance(value, str) and value == "auto":

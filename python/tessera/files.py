@@ -9,9 +9,11 @@ _PROGRESS = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64, cty
 
 
 def denoise_file(input, output, sigma=None, *, model=None, device="auto", precision="auto", threads=0, memory=None, tile=None,
-                 halo="auto", batch=0, axes=None, strength=1.0, truth=None, overwrite=False, progress=None):
+                 halo="auto", batch=0, axes=None, range=None, strength=1.0, truth=None, overwrite=False, progress=None):
     """Denoises a file, or a folder of images, into another, and returns the record of `tessera denoise --json` as a dict.
 
+    range: the two samples that mean 0 and 1; "type": integers by their maximum, floats as they are; None: as the program
+    chooses it, for floats beyond [0,1] from the data.
     progress(done, total, seconds) is called often; a false answer other than None stops the job. An exception in it, also
     Ctrl-C, stops the job too and is raised here.
     """
@@ -37,6 +39,7 @@ def denoise_file(input, output, sigma=None, *, model=None, device="auto", precis
     settings.truth = None if truth is None else os.fsencode(truth)
     settings.axes = None if axes is None else axes.encode()
     settings.sigma, settings.strength, settings.overwrite = _settings.sigma(sigma), strength, overwrite
+    settings.range, settings.range_low, settings.range_high = _settings.file_range(range)
     settings.tile_height, settings.tile_width = _settings.tile(tile)
     settings.halo, settings.batch = _settings.halo(halo), batch
     context, record = create_context(), ctypes.c_void_p()

@@ -200,6 +200,8 @@ static tess_status describe(tess_gdal_reader *reader, const char *path, tess_ima
         info->says |= TESS_SAYS_WHITE;
     if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_full_chroma(path))
         info->says |= TESS_SAYS_CHROMA;
+    if (strcmp(driver_of(dataset), "JPEG") == 0 && tess_jpeg_has_unclear_inks(path))
+        info->says |= TESS_SAYS_INKS;
     return measure(reader, path, type, info, error);
 }
 

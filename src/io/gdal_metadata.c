@@ -29,6 +29,10 @@ void tess_gdal_find_rgb(GDALDatasetH dataset, tess_image_info *info)
             info->order[place] = (short)(b - 1);
     }
     info->rgb = seen == 7;
+    const GDALRasterBandH last = tess_gdal.GDALGetRasterBand(dataset, info->channels);
+    const char *name = tess_gdal.GDALGetDescription(last);
+    if (seen == 15 && info->channels == 4 && meaning(dataset, 4) == GCI_Undefined && !(name && name[0]))
+        info->says |= TESS_SAYS_FOURTH;
 }
 
 /* The tag RGB only for bands in that order: GDAL does not write the meanings of other bands beside it. */

@@ -23,6 +23,7 @@
 #include "base/checked.h"
 #include "io/gdal_api.h"
 #include "io/hfa_probe.h"
+#include "io/jpeg_probe.h"
 #include "io/target.h"
 #include "io/vrt_check.h"
 
@@ -199,6 +200,11 @@ tess_status tess_gdal_open(const char *path, uint64_t page, GDALDatasetH *out, t
         return tess_fail(error, TESS_UNSUPPORTED,
                          "is a BMP with a header of %u bytes, which GDAL cannot read; convert it, to PNG say",
                          bmp);
+    const int bits = tess_jpeg_precision(path);
+    if (bits > 0 && bits != 8) /* 12 needs a GDAL with a second libjpeg, and lossless ones have up to 16 */
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "is a JPEG of %d bits, which this GDAL cannot read; convert it to PNG or TIFF of 16 bits", bits);
     if (tess_suffix_of(path))
         return tess_gdal_fail(error, TESS_BAD_INPUT, "damaged, or not an image that GDAL can read");
     return tess_gdal_fail(error, TESS_BAD_INPUT,

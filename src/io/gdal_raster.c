@@ -243,7 +243,7 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
     TESS_TRY(find_rule(raster, settings, bits, error));
     TESS_TRY(measure(raster, settings->cache, error));
     TESS_TRY(tess_raster_find_opaque(raster, error));
-    if (info->rule.usual && info->dtype != TESS_U8)
+    if ((info->rule.usual || settings->find_marks) && info->dtype != TESS_U8)
         TESS_TRY(tess_raster_sample(raster, error));
     return TESS_OK;
 }

@@ -25,6 +25,7 @@ struct tess_raster {
     GDALRasterBandH marks; /* mask or alpha band: 0 is void; NULL: none */
     double opaque;         /* what a valid pixel has there */
     tess_raster_info info;
+    tess_void_watch *watch; /* not owned; NULL: none */
     char *path, *crs;
     struct stat about; /* of the file when it was opened */
     int64_t cache, counted;
@@ -60,7 +61,7 @@ tess_status tess_raster_mask_read(tess_raster_mask *mask, int64_t y, int64_t x, 
                                   uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
 enum { TESS_MASK_BIT = 4 };
 
-/* Finds the limits of outliers from a sample of the raster's pixels. */
+/* Finds the limits of outliers, or marks beside declared voids, from a sample of the raster's pixels. */
 tess_status tess_raster_sample(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;
 /* Finds what the mask or alpha band has at valid pixels. */
 tess_status tess_raster_find_opaque(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;

@@ -78,6 +78,9 @@ static void judge(const tess_raster *raster, int64_t count, double *values, uint
             empty[i] = (uint8_t)(empty[i] | !(flag[i] & 1));
             flag[i] = flag[i] & TESS_MASK_BIT ? TESS_PIXEL_VOID : empty[i] ? left : TESS_PIXEL_VALID;
         }
+        for (int64_t i = 0; flag && raster->watch && i < some; i++)
+            if (flag[i] == TESS_PIXEL_VALID)
+                tess_void_watch_count(raster->watch, &info->rule, value[i]);
         for (int64_t i = 0; i < some; i++)
             value[i] = empty[i] ? (double)NAN : value[i] * scale + offset;
     }
@@ -111,6 +114,16 @@ static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_
         TESS_TRY(tess_raster_mask_read(&raster->mask, y, x, h, w, flags, error));
     judge(raster, h * w, values, flags);
     return flags || !raster->marks ? TESS_OK : apply_marks(raster, y, x, h, w, values, error);
+}
+
+void tess_raster_watch(tess_raster *raster, tess_void_watch *watch)
+{
+    raster->watch = watch;
+}
+
+void tess_raster_add_marks(tess_raster *raster, const tess_void_watch *watch)
+{
+    tess_void_rule_add(&raster->info.rule, watch);
 }
 
 tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
@@ -162,7 +175,10 @@ tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
     int64_t count;
     tess_block samples = {0};
     TESS_TRY(take_sample(raster, raster->band, &samples, &count, error));
-    raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    if (raster->info.rule.usual)
+        raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
+    else
+        tess_void_find_marks(&raster->info.rule, samples.data, count);
     tess_block_free(&samples);
     return TESS_OK;
 }

@@ -42,8 +42,7 @@ void tess_raster_warp_close(tess_raster *raster)
 /* Without a declared value, the marker that occurs most among the sampled pixels is given to the warper. */
 static double find_marker(tess_raster *second, bool *found)
 {
-    const double markers[] = {-9999, -99999, -999, -32768, -32767, tess_void_tops[0], tess_void_tops[1]};
-    enum { KINDS = sizeof markers / sizeof *markers, SIDE = 64, WINDOWS = 12 };
+    enum { KINDS = TESS_VOID_MARKS, SIDE = 64, WINDOWS = 12 };
     const tess_raster_info *info = &second->info;
     int64_t counts[KINDS] = {0}, best = 0;
     double samples[SIDE * SIDE];
@@ -55,12 +54,13 @@ static double find_marker(tess_raster *second, bool *found)
             break;
         for (int64_t p = 0; p < h * w; p++)
             for (int k = 0; k < KINDS; k++)
-                counts[k] += samples[p] == markers[k] && tess_void_sample(&info->rule, markers[k]);
+                counts[k] +=
+                    samples[p] == tess_void_marks[k] && tess_void_sample(&info->rule, tess_void_marks[k]);
     }
     for (int k = 1; k < KINDS; k++)
         best = counts[k] > counts[best] ? k : best;
     *found = counts[best] > 0;
-    return markers[best];
+    return tess_void_marks[best];
 }
 
 static tess_status check_place(const tess_raster_info *grid, const tess_raster_info *other, tess_error *error)
@@ -189,6 +189,24 @@ tess_status tess_raster_warp_read(tess_raster *raster, int64_t y, int64_t x, int
     return TESS_OK;
 }
 
+/* The warper takes one value for void, which is the declared one. */
+static tess_status check_marks(const tess_raster_info *info, tess_error *error)
+{
+    int mark = info->rule.usual ? TESS_VOID_MARKS : 0;
+    while (mark < TESS_VOID_MARKS && !info->rule.marks[mark])
+        mark++;
+    if (mark == TESS_VOID_MARKS && !info->rule.absurd)
+        return TESS_OK;
+    char value[32] = "1e20 and beyond";
+    if (mark < TESS_VOID_MARKS)
+        snprintf(value, sizeof value, "%g", tess_void_marks[mark]);
+    return tess_fail(
+        error, TESS_BAD_INPUT,
+        "has pixels of %s, far from all heights, beside the voids that it declares: give these the same "
+        "nodata value",
+        value);
+}
+
 static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess_resampling resampling,
                             tess_error *error)
 {
@@ -196,6 +214,7 @@ static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess
     const tess_raster_info *grid = &raster->info;
     tess_raster_info *info = &second->info;
     TESS_TRY(check_place(grid, info, error));
+    TESS_TRY(check_marks(info, error));
     tess_raster_warp *warp = second->warp = tess_small_alloc(1, sizeof *warp);
     if (!warp)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");

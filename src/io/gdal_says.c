@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "io/gdal_metadata.h"
+#include "io/jpeg_probe.h"
 #include "io/pnm_probe.h"
 
 /* True for an item of the file or of a band that a person or a program set. */
@@ -99,8 +100,11 @@ void tess_gdal_find_maximum(GDALDatasetH dataset, const char *path, tess_image_i
     const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(dataset)),
                *stored = tess_gdal.GDALGetMetadataItem(tess_gdal.GDALGetRasterBand(dataset, 1), "NBITS",
                                                        "IMAGE_STRUCTURE");
-    const int bits = stored ? atoi(stored) : 0,
-              most = strcmp(driver, "PNM") == 0 ? tess_pnm_maximum(path) : 0;
+    const bool jpeg = strcmp(driver, "JPEG") == 0;
+    const int bits = stored ? atoi(stored) : 0, precision = jpeg ? tess_jpeg_precision(path) : 0,
+              most = strcmp(driver, "PNM") == 0         ? tess_pnm_maximum(path)
+                     : precision > 8 && precision <= 16 ? (1 << precision) - 1
+                                                        : 0;
     const double maximum = most > 0 ? most : bits > sign ? exp2(bits - sign) - 1 : 0;
     if (info->full_scale == 1 || !(maximum >= 1) || info->labels)
         return;

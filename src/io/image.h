@@ -55,6 +55,8 @@ typedef enum tess_says {
     TESS_SAYS_GAMMA = 1 << 20,    /* the same: gamma and primaries of a PNG, if they are unusual */
     TESS_SAYS_MARKS = 1 << 22,    /* found by a writer: names of bands with characters that separate names */
     TESS_SAYS_MORE_XMP = 1 << 23, /* found by a writer: a JPEG's XMP beyond the main packet */
+    TESS_SAYS_FOURTH = 1 << 25,   /* RGB and a last band, of which nothing says what it is */
+    TESS_SAYS_INKS = 1 << 24,     /* a JPEG of CMYK that does not say whether 0 is all ink or none */
     TESS_SAYS_SATELLITE = 1 << 21 /* facts of a satellite's scene in a file beside it (NAME.IMD and others) */
 } tess_says;
 

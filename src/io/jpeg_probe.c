@@ -7,12 +7,14 @@
 #include "io/jpeg_probe.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "io/image.h"
 
 typedef struct frame {
-    bool progressive;
+    bool progressive, adobe; /* adobe: there is a marker of Adobe's, which CMYK should have */
+    int precision;           /* bits of a sample */
     int64_t height, width;
     int components, across[4], down[4]; /* sampling factors */
 } frame;
@@ -41,7 +43,7 @@ static bool is_frame(int marker)
 
 static bool read_frame(FILE *file, int marker, int length, frame *out)
 {
-    getc(file); /* precision */
+    out->precision = getc(file);
     out->progressive = (marker & 3) == 2;
     out->height = two_bytes(file);
     out->width = two_bytes(file);
@@ -89,6 +91,9 @@ static bool probe(const char *path, frame *f, bool *holds_all)
         int length = 0, marker;
         while ((marker = tess_jpeg_next_marker(file, &length)) != 0) {
             long after = ftell(file) + length;
+            char name[5];
+            if (marker == 0xee && length >= 12 && fread(name, 1, sizeof name, file) == sizeof name)
+                f->adobe = f->adobe || memcmp(name, "Adobe", sizeof name) == 0;
             if (is_frame(marker) && !read_frame(file, marker, length, f))
                 break;
             if (marker == 0xda) { /* first scan: does it have all components? */
@@ -185,6 +190,20 @@ bool tess_jpeg_full_chroma(const char *path)
     bool holds_all;
     return probe(path, &f, &holds_all) && f.components == 3 &&
            (2 * f.across[1] > f.across[0] || 2 * f.down[1] > f.down[0]);
+}
+
+int tess_jpeg_precision(const char *path)
+{
+    frame f;
+    bool holds_all;
+    return probe(path, &f, &holds_all) ? f.precision : 0;
+}
+
+bool tess_jpeg_has_unclear_inks(const char *path)
+{
+    frame f;
+    bool holds_all;
+    return probe(path, &f, &holds_all) && f.components == 4 && !f.adobe;
 }
 
 size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels)

@@ -22,5 +22,9 @@ size_t tess_jpeg_write_coefficients(int64_t height, int64_t width, int channels)
 /* True when a colour JPEG's chroma planes have more than half the height or width of its brightness. GDAL writes
  * half of both, whatever the input had. */
 bool tess_jpeg_full_chroma(const char *path);
+/* Bits of a sample; 0: damaged, or no JPEG. */
+int tess_jpeg_precision(const char *path);
+/* True for CMYK without Adobe's marker, by which readers know that 0 is all ink and 255 none. */
+bool tess_jpeg_has_unclear_inks(const char *path);
 
 #endif

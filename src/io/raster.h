@@ -24,6 +24,8 @@ typedef struct tess_raster_settings {
     int band;                     /* from 1; 0: the only band that is no alpha */
     tess_raster_nodata nodata_is; /* where the nodata value comes from */
     double nodata;                /* with TESS_NODATA_GIVEN */
+    bool
+        find_marks; /* adds marks beside declared voids to the rule, as far as a sample of the pixels has them */
     const char *mask; /* a raster of the same size, nonzero where pixels are to be filled; or NULL */
     int64_t cache;    /* bytes of GDAL's cache for this raster; 0: what a row of blocks needs */
 } tess_raster_settings;
@@ -67,6 +69,10 @@ const tess_raster_info *tess_raster_describe(const tess_raster *raster);
  * pixel without one is NaN) and flags, which may be NULL. Pixels that the mask file marks keep their value. */
 tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
                              uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
+/* From now on counts the valid samples of windows that are read with flags; NULL: no more. Not owned. */
+void tess_raster_watch(tess_raster *raster, tess_void_watch *watch);
+/* Makes marks that were found void in all later windows and outputs. */
+void tess_raster_add_marks(tess_raster *raster, const tess_void_watch *watch);
 void tess_raster_close(tess_raster *raster);
 
 /* True if writing to `path` would replace the raster of this name, a file beside it, or a file that it refers to (VRT). */

@@ -8,7 +8,8 @@
 /* 1e30, the largest float and the like mark voids; no unit makes a height so large. */
 static const double ABSURD = 1e20;
 
-const double tess_void_tops[TESS_VOID_TOPS] = {INT16_MAX, UINT16_MAX};
+const double tess_void_marks[TESS_VOID_MARKS] = {-9999, -99999, -999,      -32768,    -32767,
+                                                 9999,  99999,  INT16_MAX, UINT16_MAX};
 
 static bool is_float(tess_dtype dtype)
 {
@@ -56,7 +57,7 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
         rule.exact = convert(&rule, given, &rule.value);
     else if (how == TESS_NODATA_OF_FILE && declared)
         rule.exact = convert(&rule, *declared, &rule.value);
-    rule.usual = how == TESS_NODATA_OF_FILE && !declared;
+    rule.usual = how == TESS_NODATA_OF_FILE && !rule.exact; /* also if no sample can equal the declared one */
     if (declared && how != TESS_NODATA_OF_FILE)
         rule.avoid = convert(&rule, *declared, &rule.avoided);
     return rule;
@@ -64,13 +65,27 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
 
 static bool is_usual(double sample)
 {
-    return sample == -9999 || sample == -99999 || sample == -999 || sample == -32768 || sample == -32767 ||
-           fabs(sample) >= ABSURD;
+    for (int i = 0; i < TESS_VOID_TOPS; i++)
+        if (sample == tess_void_marks[i])
+            return true;
+    return fabs(sample) >= ABSURD;
 }
 
-static bool is_top(const tess_void_rule *rule, double sample)
+/* Which of the marks a sample is; -1: none. */
+static int mark_of(double sample)
 {
-    return (rule->tops[0] && sample == tess_void_tops[0]) || (rule->tops[1] && sample == tess_void_tops[1]);
+    if (sample > -999 && sample < 9999)
+        return -1;
+    for (int i = 0; i < TESS_VOID_MARKS; i++)
+        if (sample == tess_void_marks[i])
+            return i;
+    return -1;
+}
+
+static bool is_marked(const tess_void_rule *rule, double sample)
+{
+    const int mark = mark_of(sample);
+    return (mark >= 0 && rule->marks[mark]) || (rule->absurd && fabs(sample) >= ABSURD);
 }
 
 bool tess_void_sample(const tess_void_rule *rule, double sample)
@@ -78,7 +93,7 @@ bool tess_void_sample(const tess_void_rule *rule, double sample)
     if (!isfinite(sample))
         return true;
     return (rule->exact && sample == rule->value) || (rule->usual && is_usual(sample)) ||
-           is_top(rule, sample) || (rule->limits && (sample < rule->low || sample > rule->high));
+           is_marked(rule, sample) || (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
 /* Without branches, so that the compiler vectorises it: what the rule does not have is compared with a number that
@@ -87,10 +102,15 @@ void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_
 {
     const double value = rule->exact ? rule->value : (double)NAN, low = rule->limits ? rule->low : -DBL_MAX,
                  high = rule->limits ? rule->high : DBL_MAX;
+    bool marked = rule->absurd;
+    for (int k = 0; k < TESS_VOID_MARKS; k++)
+        marked = marked || rule->marks[k];
     for (int64_t i = 0; i < count; i++)
         empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
     for (int64_t i = 0; rule->usual && i < count; i++)
-        empty[i] |= is_usual(samples[i]) | is_top(rule, samples[i]);
+        empty[i] |= is_usual(samples[i]);
+    for (int64_t i = 0; marked && i < count; i++)
+        empty[i] |= is_marked(rule, samples[i]);
 }
 
 static int ascending(const void *a, const void *b)
@@ -104,15 +124,26 @@ static int64_t keep_heights(const tess_void_rule *rule, double *samples, int64_t
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!tess_void_sample(rule, samples[i]) && samples[i] != tess_void_tops[0] &&
-            samples[i] != tess_void_tops[1])
+        if (!tess_void_sample(rule, samples[i]) && mark_of(samples[i]) < 0)
             samples[kept++] = samples[i];
     return kept;
 }
 
+/* Whether a mark is none of the heights, which go from `low` to `high`. One of the tops may be a summit: it must be
+ * farther away than the heights are from each other. For the others a twentieth suffices, as in `denoise`; but a flat map
+ * near a mark must stay one. */
+static bool is_far(int mark, double low, double high)
+{
+    static const double NEAR = 0.05;
+    const double value = tess_void_marks[mark], gap = fmax(low - value, value - high);
+    return gap > (mark < TESS_VOID_TOPS ? NEAR : 1) * (high - low) && gap > NEAR * fabs(value);
+}
+
 int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t count)
 {
-    rule->limits = rule->tops[0] = rule->tops[1] = false;
+    rule->limits = false;
+    for (int i = TESS_VOID_TOPS; i < TESS_VOID_MARKS; i++)
+        rule->marks[i] = false;
     const int64_t kept = rule->usual ? keep_heights(rule, samples, count) : 0;
     if (kept < 2)
         return 0;
@@ -127,9 +158,59 @@ int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t cou
     int64_t last = kept - 1;
     while (last > 0 && rule->limits && samples[last] > rule->high)
         last--;
-    for (int i = 0; i < TESS_VOID_TOPS; i++)
-        rule->tops[i] = tess_void_tops[i] - samples[last] > range;
+    for (int i = TESS_VOID_TOPS; i < TESS_VOID_MARKS; i++)
+        rule->marks[i] = is_far(i, low, samples[last]);
     return rule->limits ? kept : 0;
+}
+
+void tess_void_watch_begin(tess_void_watch *watch)
+{
+    *watch = (tess_void_watch){.low = INFINITY, .high = -INFINITY};
+}
+
+void tess_void_watch_count(tess_void_watch *watch, const tess_void_rule *rule, double sample)
+{
+    const int mark = mark_of(sample);
+    if (rule->avoid && sample == rule->avoided)
+        return; /* a height by the caller's word */
+    if (mark >= 0)
+        watch->counts[mark]++;
+    else if (fabs(sample) >= ABSURD) {
+        watch->absurd++;
+        watch->farthest = fabs(sample) > fabs(watch->farthest) ? sample : watch->farthest;
+    } else {
+        watch->low = fmin(watch->low, sample);
+        watch->high = fmax(watch->high, sample);
+    }
+}
+
+bool tess_void_watch_end(tess_void_watch *watch)
+{
+    bool any = watch->absurd > 0;
+    for (int i = 0; i < TESS_VOID_MARKS; i++) {
+        if (!(watch->low <= watch->high) || !is_far(i, watch->low, watch->high))
+            watch->counts[i] = 0;
+        any = any || watch->counts[i] > 0;
+    }
+    return any;
+}
+
+void tess_void_rule_add(tess_void_rule *rule, const tess_void_watch *watch)
+{
+    rule->absurd = rule->absurd || watch->absurd > 0;
+    for (int i = 0; i < TESS_VOID_MARKS; i++)
+        rule->marks[i] = rule->marks[i] || watch->counts[i] > 0;
+}
+
+void tess_void_find_marks(tess_void_rule *rule, const double *samples, int64_t count)
+{
+    tess_void_watch watch;
+    tess_void_watch_begin(&watch);
+    for (int64_t i = 0; i < count; i++)
+        if (!tess_void_sample(rule, samples[i]))
+            tess_void_watch_count(&watch, rule, samples[i]);
+    if (tess_void_watch_end(&watch))
+        tess_void_rule_add(rule, &watch);
 }
 
 static bool avoided(const tess_void_rule *rule, double sample)
@@ -149,7 +230,7 @@ static double next_sample(const tess_void_rule *rule, double sample, bool up)
 double tess_void_to_sample(const tess_void_rule *rule, double value)
 {
     double sample = fmin(fmax(value, rule->least), rule->most);
-    if (rule->usual)
+    if (rule->usual || rule->absurd)
         sample = fmin(fmax(sample, -ABSURD / 2), ABSURD / 2);
     if (rule->limits)
         sample = fmin(fmax(sample, rule->low), rule->high);

@@ -42,6 +42,16 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
     return refuse("raster", error);
 }
 
+void tess_raster_watch(tess_raster *raster, tess_void_watch *watch)
+{
+    (void)raster, (void)watch;
+}
+
+void tess_raster_add_marks(tess_raster *raster, const tess_void_watch *watch)
+{
+    (void)raster, (void)watch;
+}
+
 void tess_raster_close(tess_raster *raster)
 {
     (void)raster;

@@ -4,6 +4,7 @@
 #include "train/data_folder_impl.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/checked.h"
 #include "train/data_resize.h"
@@ -116,15 +117,31 @@ static tess_status check_settings(const tess_folder_settings *s, tess_error *err
     return TESS_OK;
 }
 
+static tess_status refuse_small(const tess_images_file *image, double best, int64_t crop, int64_t others,
+                                const char *next, tess_error *error)
+{
+    char more[480] = "";
+    if (others > 0)
+        snprintf(more, sizeof more, "; %lld other file%s too small as well (the next is %.400s)",
+                 (long long)others, others == 1 ? " is" : "s are", next);
+    return tess_fail(error, TESS_BAD_INPUT,
+                     "%s: has %lld x %lld pixels (width x height), at most %g times that when scaled, "
+                     "but a crop has %lld x %lld%s; exclude %s or use smaller crops",
+                     image->path, (long long)image->width, (long long)image->height, best, (long long)crop,
+                     (long long)crop, more, others > 0 ? "them" : "it");
+}
+
 /* Refuses images that are too small, and finds the largest reach of a crop. */
 static tess_status check_sizes(tess_folder *f, tess_error *error)
 {
     const int64_t crop = f->settings.crop;
+    const tess_images_file *small = NULL, *next = NULL;
+    int64_t count = 0;
+    double best = 0;
     f->reach = crop;
     for (int64_t i = 0; i < tess_images_count(f->images); i++) {
         const tess_images_file *image = tess_images_at(f->images, i);
         bool any = false;
-        double best = 0;
         for (int k = 0; k < f->settings.scales; k++) {
             if (f->settings.share[k] == 0)
                 continue;
@@ -137,15 +154,13 @@ static tess_status check_sizes(tess_folder *f, tess_error *error)
                 tess_max_i64(tess_resize_reach(image->height, tess_folder_scaled(f, image->height, k), crop),
                              tess_resize_reach(image->width, tess_folder_scaled(f, image->width, k), crop)));
         }
-        if (!any)
-            return tess_fail(
-                error, TESS_BAD_INPUT,
-                "%s: has %lld x %lld pixels (width x height), at most %g times that when scaled, "
-                "but a crop has %lld x %lld; exclude it or use smaller crops",
-                image->path, (long long)image->width, (long long)image->height, best, (long long)crop,
-                (long long)crop);
+        if (!any) {
+            small = count == 0 ? image : small;
+            next = count == 1 ? image : next;
+            count++;
+        }
     }
-    return TESS_OK;
+    return count == 0 ? TESS_OK : refuse_small(small, best, crop, count - 1, next ? next->path : "", error);
 }
 
 tess_status tess_folder_open(const tess_folder_settings *s, tess_source **out, tess_error *error)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -27,9 +28,8 @@ static size_t sample_bytes(const tess_images *images, const tess_images_file *fi
 }
 
 /* Checks that the network can take such an image. Messages get the file's name from the caller. */
-static tess_status check_kind(const tess_image_info *info, int channels, tess_error *error)
+static tess_status check_kind(const tess_image_info *info, tess_error *error)
 {
-    const int colours = info->channels - info->alpha;
     if (info->dtype != TESS_U8 && info->dtype != TESS_U16)
         return tess_fail(error, TESS_BAD_INPUT, "has %s samples; training takes images of 8 or 16 bits",
                          tess_dtype_word(info->dtype));
@@ -37,20 +37,50 @@ static tess_status check_kind(const tess_image_info *info, int channels, tess_er
         return tess_fail(error, TESS_BAD_INPUT, "is a volume; training takes images");
     if (info->masked)
         return tess_fail(error, TESS_BAD_INPUT, "marks samples as void; training takes images without voids");
-    if (colours != channels && !(channels == 1 && colours == 3))
-        return tess_fail(error, TESS_BAD_INPUT, "has %d channel%s, but the network has %d; exclude it",
-                         colours, colours == 1 ? "" : "s", channels);
     return TESS_OK;
 }
 
-static tess_status describe(const tess_images *images, tess_images_file *file, tess_error *error)
+/* Files with other channels than the network are often many, such as the gray ones among photographs. */
+typedef struct misfits {
+    int64_t count;
+    int colours;                /* of the first */
+    const char *first, *second; /* not owned */
+} misfits;
+
+static tess_status refuse_misfits(const misfits *m, int channels, tess_error *error)
+{
+    char others[512] = "exclude it";
+    if (m->count == 0)
+        return TESS_OK;
+    if (m->count > 1)
+        snprintf(others, sizeof others,
+                 "%lld other file%s do%s not fit either (the next is %.400s); exclude them",
+                 (long long)(m->count - 1), m->count == 2 ? "" : "s", m->count == 2 ? "es" : "", m->second);
+    return tess_fail(error, TESS_BAD_INPUT, "%s: has %d channel%s, but the network has %d; %s", m->first,
+                     m->colours, m->colours == 1 ? "" : "s", channels, others);
+}
+
+static void compare_channels(const tess_images_file *file, int colours, int channels, misfits *m)
+{
+    if (colours == channels || (channels == 1 && colours == 3))
+        return;
+    if (m->count == 0)
+        m->colours = colours;
+    m->first = m->count == 0 ? file->path : m->first;
+    m->second = m->count == 1 ? file->path : m->second;
+    m->count++;
+}
+
+static tess_status describe(const tess_images *images, tess_images_file *file, misfits *m, tess_error *error)
 {
     tess_reader *reader = NULL;
     if (images->heights)
         return tess_heights_describe(images->memory, file, error);
     TESS_TRY(tess_reader_open(images->memory, file->path, &reader, error));
     const tess_image_info *info = tess_reader_info(reader);
-    tess_status status = check_kind(info, images->channels, error);
+    tess_status status = check_kind(info, error);
+    if (status == TESS_OK)
+        compare_channels(file, info->channels - info->alpha, images->channels, m);
     file->height = info->height;
     file->width = info->width;
     file->channels = info->channels;
@@ -111,8 +141,11 @@ tess_status tess_images_open(const tess_images_settings *s, tess_images **out, t
     list.count = 0;
     tess_file_list_free(&list);
     tess_status status = TESS_OK;
+    misfits others = {0};
     for (int64_t i = 0; i < images->count && status == TESS_OK; i++)
-        status = describe(images, &files[i], error);
+        status = describe(images, &files[i], &others, error);
+    if (status == TESS_OK)
+        status = refuse_misfits(&others, images->channels, error);
     if (status != TESS_OK) {
         tess_images_close(images);
         return status;

@@ -263,6 +263,21 @@ def check_nodata(bench, gray):
     bench.check(np.load(bench.path("one-out.npy")).shape == (H, W, 1), "an array of one channel keeps its axis")
 
 
+def check_fourth(bench):
+    """A fourth band of no stated meaning is a band like the others, not alpha; a note says so."""
+    image = to_integers(picture(H, W, 4), np.uint8)
+    image[5:15, 5:15, 3] = 0
+    for extra, options, noted in (((0,), {}, True), ((2,), {}, False), ((0,), {"items": '<Item name="DESCRIPTION" sample="3" role="description">NIR</Item>'}, False)):
+        write_tiff(bench.path("four.tif"), image, 2, extra, **options)
+        result = bench.run("denoise", bench.path("four.tif"), bench.path("four-out.tif"), "--sigma", "0.05")
+        made = samples_of(bench.path("four-out.tif"), np.uint8, 4)
+        changed = not np.array_equal(made[..., 3], image[..., 3])
+        bench.check(result.status == 0 and ("fourth band" in result.err and "-colorinterp_4 alpha" in result.err) == noted and changed == (extra == (0,)) and
+                    numbers(tags_of(bench.path("four-out.tif")), EXTRA) == extra, f"{extra}, {options}: changed {changed}, {result.err.strip()}")
+    write_tiff(bench.path("four.tif"), image, 2, (0,))
+    bench.check_refused(bench.run("denoise", bench.path("four.tif"), bench.path("four.png")), 2, "PNG", "4 channels")
+
+
 def check_inks(bench, color, gray):
     """CMYK is read as RGB; white as 0."""
     write_tiff(bench.path("lab.tif"), to_integers(picture(H, W, 3), np.uint8), 8)
@@ -306,6 +321,7 @@ def main():
     check_alpha(bench, gray, color)
     check_opaque(bench, gray)
     check_inks(bench, color, gray)
+    check_fourth(bench)
     check_colours(bench, gray, color)
     check_position(bench, color)
     check_raster(bench, gray)

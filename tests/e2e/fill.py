@@ -198,6 +198,72 @@ def check_nodata(bench):
         bench.check(told["filled_pixels"] == count, f"{options}: {told}")
 
 
+def check_marks(bench):
+    """Marks beside those that the file declares are void too, with a note and a count; real heights stay."""
+    z = heights(150, 190)
+    inner, _ = voids(*z.shape)
+    block = np.zeros(z.shape, bool)
+    block[60:66, 20:30] = True
+    low = -3.4028234663852886e38
+    for kind, declared, mark, options in ((np.float32, -9999, low, ()), (np.float32, np.nan, -9999, ()), (np.float64, -9999, -1.7976931348623157e308, ()),
+                                          (np.int16, -32768, -9999, ()), (np.int16, -9999, 32767, ()), (np.int32, -32768, 9999, ()), (np.float32, "mask", -9999, ()),
+                                          (np.int16, None, -9999, ("--nodata", -32768)), (np.float32, low, -999, ())):
+        data = np.round(z).astype(kind)
+        data[inner] = -32768 if declared is None else 0 if declared == "mask" else declared
+        calm = data.copy()
+        calm[block] = data[inner][0]
+        data[block] = mark
+        code = {np.float32: gdal.GDT_Float32, np.float64: gdal.GDT_Float64, np.int16: gdal.GDT_Int16, np.int32: gdal.GDT_Int32}[kind]
+        results = []
+        for values, name in ((calm, "calm"), (data, "marks")):
+            save(bench.path(name + ".tif"), values, nodata=None if declared == "mask" else declared, kind=code)
+            if declared == "mask":
+                gdal.SetConfigOption("GDAL_TIFF_INTERNAL_MASK", "YES")
+                d = gdal.Open(str(bench.path(name + ".tif")), gdal.GA_Update)
+                d.CreateMaskBand(gdal.GMF_PER_DATASET)
+                d.GetRasterBand(1).GetMaskBand().WriteArray(np.where(inner | (block & (name == "calm")), 0, 255).astype(np.uint8))
+                del d
+            result = bench.run("fill", bench.path(name + ".tif"), bench.path(name + "_out.tif"), "--model", bench.path("net.pth"), "--device", "cpu", *FAST, *options,
+                               "--json", bench.path("marks.json"))
+            results.append((result, load(bench.path(name + "_out.tif")) if result.status == 0 else None))
+        result, out = results[1]
+        told = json.loads(bench.path("marks.json").read_text())["fill"]["voids"] if out is not None else {}
+        bench.check(out is not None and np.array_equal(out, results[0][1]), f"{kind.__name__}, {declared} declared, {mark} beside it: filled as if all were declared: {result}")
+        bench.check("far from all heights" in result.err and "60 pixels are" in result.err and told.get("undeclared") == [{"value": mark, "pixels": 60}],
+                    f"told: {result.err!r}, {told}")
+        bench.check("pixels are" not in results[0][0].err, f"nothing to tell: {results[0][0].err!r}")
+    deep = np.round(-9990 + 3 * (z - 900)).astype(np.int16)  # a trench: -9999 and -9998 are depths
+    coast = np.maximum(np.round(z - 1000), 0).astype(np.int16)
+    for name, data, told in (("trench", deep, -9999), ("coast", coast, 0)):
+        bench.check((data[~inner] == told).any(), f"{name} has {told}")
+        data[inner] = -32768
+        save(bench.path("real.tif"), data, nodata=-32768, kind=gdal.GDT_Int16)
+        record = fill(bench, "real_out.tif", source="real.tif")
+        bench.check(record and record["fill"]["voids"]["pixels"] == inner.sum() and "undeclared" not in record["fill"]["voids"], f"{name}: {record and record['fill']['voids']}")
+    zeros = np.round(z).astype(np.int16)
+    zeros[inner] = -32768
+    zeros[60:70, 20:30] = 0
+    save(bench.path("real.tif"), zeros, nodata=-32768, kind=gdal.GDT_Int16)
+    result = bench.run("plan", "fill", bench.path("real.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"), *FAST)
+    bench.check(result.status == 0 and "100 pixels are 0" in result.err and "change them to -32768" in result.err, f"zeros beside a declared value: {result.err!r}")
+
+
+def check_impossible(bench):
+    """A declared value that no sample can have says nothing: the usual ones count, as without it."""
+    z = np.round(heights(150, 190))
+    inner, _ = voids(*z.shape)
+    for kind, code, declared, mark in ((np.uint16, gdal.GDT_UInt16, -9999, 65535), (np.int16, gdal.GDT_Int16, np.nan, -9999), (np.int16, gdal.GDT_Int16, -99999, -32768)):
+        data = z.astype(kind)
+        data[inner] = mark
+        save(bench.path("beyond.tif"), data, nodata=declared, kind=code)
+        result = bench.run("fill", bench.path("beyond.tif"), bench.path("beyond_out.tif"), "--model", bench.path("net.pth"), "--device", "cpu", *FAST,
+                           "--json", bench.path("beyond.json"))
+        told = json.loads(bench.path("beyond.json").read_text())["fill"]["voids"] if result.status == 0 else {}
+        out = load(bench.path("beyond_out.tif")) if told else data
+        bench.check(told and told["filled_pixels"] == inner.sum() and told["rule"] == ["usual nodata values"] and abs(out[inner].astype(float) - z[inner]).max() < 1000 and
+                    f"nodata value {declared:g}" in result.err and "cannot have" in result.err, f"{kind.__name__} that declares {declared}: {result.err!r} {told}")
+
+
 def check_wide(bench):
     """A void that is wider than a tile is filled coarse to fine, to its middle."""
     z = heights(400, 420)
@@ -220,6 +286,19 @@ def check_second(bench):
     record = fill(bench, "second_out.tif", "--second", bench.path("second.tif"))
     out = load(bench.path("second_out.tif"))
     bench.check(record and np.abs(out[inner] - z[inner]).max() < 1e-3, "a constant difference is filled exactly")
+    marked = z - 5
+    marked[60:66, 20:30] = -32768  # beside the value that it declares
+    save(bench.path("marked.tif"), marked)
+    record = fill(bench, "second_out.tif", "--second", bench.path("marked.tif"))
+    bench.check(record and np.abs(load(bench.path("second_out.tif"))[inner] - z[inner]).max() < 1e-3, "marks of the second map are void too")
+    gdal.Translate(str(bench.path("wide.tif")), str(bench.path("marked.tif")), width=95, height=75, resampleAlg="nearest")
+    result = bench.run("fill", bench.path("map.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"), *FAST, "--second", bench.path("wide.tif"))
+    bench.check_refused(result, 1, "wide.tif", "-32768", "nodata value")
+    marked = z.copy()
+    marked[32:36, 45:50] = -32768
+    save(bench.path("marked.tif"), marked)
+    record = fill(bench, "truth_out.tif", "--truth", bench.path("marked.tif"))
+    bench.check(record and record["quality"]["rmse"] < 500, f"marks of the truth do not count as errors: {record and record['quality']['rmse']}")
     short = z - 5
     save(bench.path("short.tif"), short[:-2], nodata=None)
     near = data.copy()
@@ -257,9 +336,11 @@ def check_killed(bench, kills):
         done += process.poll() is not None
         process.kill()
         process.wait()
-    if not bench.path("killed.tif").exists():
+    # A kill may also fall between a finished run and the next, or between the output and the end of its journal.
+    if not bench.path("killed.tif").exists() or bench.path("killed.tif.unfinished").exists():
         result = bench.run(*command, "--resume")
         bench.check(result.status == 0, f"resumed: {result}")
+    bench.check(not bench.path("killed.tif.unfinished").exists(), "the journal is removed")
     bench.check(np.array_equal(load(bench.path("calm.tif")), load(bench.path("killed.tif"))),
                 f"killed {kills} times ({done} too late) and resumed: the same bits")
     command += ("--samples", 12)  # long enough to be stopped between two tiles
@@ -340,9 +421,9 @@ def check_refused(bench):
     save(path("void.tif"), np.full((80, 90), NODATA, np.float32))
     refused("void.tif", "every pixel is void", source="void.tif")
     marked = data.copy()
-    marked[3:9, 5:11] = -3.4028235e38  # beside the declared value
+    marked[3:9, 5:11] = -3.4028235e38
     save(path("marked.tif"), marked)
-    refused("marked.tif", "-3.4028", "no height", "--mask", source="marked.tif")
+    refused("marked.tif", "-3.4028", "no height", "--mask", source="marked.tif", options=("--nodata", "nan"))
     d = gdal.GetDriverByName("GTiff").Create(str(path("two.tif")), 70, 70, 2, gdal.GDT_Float32)
     d.GetRasterBand(1).WriteArray(z[:70, :70])
     d = None
@@ -394,6 +475,8 @@ def main():
     check_pairs(bench)
     check_which(bench)
     check_nodata(bench)
+    check_marks(bench)
+    check_impossible(bench)
     check_wide(bench)
     check_second(bench)
     check_killed(bench, int(sys.argv[2]) if len(sys.argv) > 2 else 3)

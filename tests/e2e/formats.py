@@ -1,4 +1,5 @@
 """formats.py PROGRAM: files as other programs write them: what they say of their samples, frames and colours is heard, whatever the format."""
+import base64
 import gzip
 import struct
 import subprocess
@@ -77,6 +78,29 @@ bench.path("x.pgm").write_bytes(b"P5 112 96 4095" + b"\n" + np.rint(noisy * 4095
 bench.path("x.pgm.aux.xml").write_text("<PAMDataset><PAMRasterBand band='1'><NoDataValue>7</NoDataValue></PAMRasterBand></PAMDataset>")
 entry, said = denoise(bench.path("x.pgm"), bench.path("x.npy"))
 bench.check("written_as" not in entry and abs(np.load(bench.path("x.npy")).mean() / 4095 - clean.mean()) < 0.005, f"numbers with a nodata value keep it: {entry}")
+
+# --- JPEG of 12 bits, and of inks --------------------------------------------------------------------------------------
+
+TWELVE = base64.b64decode("/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAgGBgcGBQgHBwcJCQgKDBQNDAsLDBkSEw8UHRofHh0aHBwgJC4nICIsIxwcKDcpLDAxNDQ0Hyc5PTgyPC4zNDL/wQALDAAQABABAREA/8QAFQABAQAAAAAAAAAAAAAA"
+                          "AAAACgn/xAAaEAACAgMAAAAAAAAAAAAAAAAACAQGOHe1/9oACAEBAAA/AIfjSEhwEXLV9Z5cYFuNISHARctX1nlxj//Z")  # 1600 and 2560
+INKS = base64.b64decode("/9j/2wBDAAgGBgcGBQgHBwcJCQgKDBQNDAsLDBkSEw8UHRofHh0aHBwgJC4nICIsIxwcKDcpLDAxNDQ0Hyc5PTgyPC4zNDL/wAAUCAAQABAEABEAAREAAhEAAxEA/8QAGAABAQADAAAAAAAAAAAAAAAAAAYEBQf/xAAaEAEAAQUA"
+                        "AAAAAAAAAAAAAAAABAECNXOx/9oADgQAAAEAAgADAAA/ANGMd0hawcfG1W8oAilkC1g4+Nqt5QB//9k=")
+bench.path("twelve.jpg").write_bytes(TWELVE)
+run = bench.run("denoise", bench.path("twelve.jpg"), bench.path("twelve.png"), "--strength", "0", "--sigma", "0.02", "--json", "-")
+if run.status == 0:
+    entry, result = run.record["denoise"]["files"][0], read_png(bench.path("twelve.png"))
+    bench.check(entry["range"] == [0, 4095] and abs(result[0, 0] - 1600 / 4095 * 65535) < 100, f"12 bits end at 4095: {entry}, {result[0, 0]}")
+else:  # of a GDAL without them
+    bench.check_refused(run, 1, "twelve.jpg", "12 bits", "convert")
+bench.path("ten.jpg").write_bytes(TWELVE.replace(b"\xff\xc1\0\x0b\x0c", b"\xff\xc1\0\x0b\x0a"))
+bench.check_refused(bench.run("denoise", bench.path("ten.jpg"), bench.path("ten.png")), 1, "ten.jpg", "a JPEG of 10 bits", "convert")
+adobe = b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0"
+for name, inks, unclear in (("plain", INKS, True), ("adobe", INKS[:2] + adobe + INKS[2:], False)):
+    bench.path("inks.jpg").write_bytes(inks)
+    _, said = denoise(bench.path("inks.jpg"), bench.path(f"{name}.png"), "--sigma", "0.02", "--strength", "0")
+    bench.check("CMYK colours are read as RGB" in said and ("whether 0 is all ink or none" in said) == unclear, f"inks with {name} markers: {said}")
+bench.check(np.array_equal(read_png(bench.path("plain.png")), read_png(bench.path("adobe.png"))), "both are read alike")
+
 
 # 12 bits in a TIFF, packed: two samples in three bytes
 numbers = np.rint(np.minimum(noisy * 1.3, 1) * 4095).astype(np.uint32).reshape(-1, 2)

@@ -80,6 +80,37 @@ def check_large_holes(t):
         t.check(here > there - 3, f"beside a hole {name} {here:.1f} dB, at a border {there:.1f} dB")
 
 
+def check_marks(t):
+    """The value that a refusal advises to declare is that of the samples, in all digits; a declared value stays declared."""
+    heights = 400 + 100 * t.clean.astype(np.float64)
+    for kind, fill, image, options in ((np.float32, np.finfo(np.float32).min, heights, ()), (np.float32, -1.2345678e10, heights, ()), (np.float64, -9999.1, heights, ()),
+                                       (np.float32, -9999.123, heights, ("--range", "0,700")), (np.int32, -2147483647, 1e6 * heights, ()), (np.int32, -2147483647, heights, ("--range", "0,700")),
+                                       (np.float64, -123456.789012345, 1e9 + heights / 1e3, ()), (np.float32, 1e30, 1e-12 * heights, ()), (np.float32, -9999, 1e-30 * heights, ())):
+        spoiled = image.astype(kind)
+        spoiled[30:50, 20:50] = fill
+        np.save(t.path("spoiled.npy"), spoiled)
+        said = t.bench.run("denoise", t.path("spoiled.npy"), t.path("marks.npy"), *options).err
+        named = said.partition("-a_nodata ")[2].partition(",")[0] or "nan"
+        words = said.partition("samples go from ")[2].partition(", and")[0].split(" to ")
+        low, high = (float(word) for word in words) if len(words) == 2 else (0, 0)
+        valid = spoiled[spoiled != spoiled[30, 20]].astype(float)
+        span = float(valid.max()) - float(valid.min())
+        t.check(kind(float(named)) == spoiled[30, 20] and abs(low - valid.min()) + abs(high - valid.max()) < 0.2 * span, f"{kind.__name__}, {fill!r} {options}: {said.strip()}")
+    spoiled = heights.astype(np.int32)
+    spoiled[30:50, 20:50] = -2147483647
+    np.save(t.path("spoiled.npy"), spoiled)
+    t.bench.check_refused(t.bench.run("denoise", t.path("spoiled.npy"), t.path("marks.npy")), 2, f"go up to {spoiled.max()}, and some are -2147483647;")
+    spoiled = heights.astype(np.float32)
+    spoiled[30:50, 20:50], spoiled[5:9, 7:12] = -9999, -32768
+    t.path("spoiled.bin").write_bytes(spoiled.tobytes())
+    t.path("spoiled.hdr").write_text(f"ENVI\nsamples = {spoiled.shape[1]}\nlines = {spoiled.shape[0]}\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\ndata type = 4\n"
+                                     "interleave = bsq\nbyte order = 0\ndata ignore value = -32768\n")
+    if t.bench.has_gdal():
+        for options in ((), ("--range", "0,700", "--sigma", "0.02")):
+            said = t.bench.run("denoise", t.path("spoiled.bin"), t.path("marks.npy"), *options).err
+            t.check("some are -9999" in said and "the nodata value -32768, which the file declares" in said and "a_nodata" not in said, f"beside a declared value {options}: {said.strip()}")
+
+
 def check_ranges(t):
     for low, high, dtype in ((200, 1200, np.float32), (-50, 4000, np.int16), (0, 2**31 - 1, np.int32), (10**6, 3 * 10**9, np.uint32)):
         scaled = t.image.astype(np.float64) * (high - low) + low
@@ -127,6 +158,7 @@ def check_ranges(t):
         spoiled.ravel()[:int(share * spoiled.size)] = fill
         np.save(t.path("spoiled.npy"), spoiled)
         t.bench.check_refused(t.bench.run("denoise", t.path("spoiled.npy"), t.path("no.npy")), 2, f"some are {fill}")
+    check_marks(t)
     large = np.random.default_rng(7).integers(0, 2**31, (40, 50)).astype(np.int32)
     for words in (("--strength", "0"), ("--sigma", "0"), ("--sigma", "0", "--range", "0,1")):
         same, _ = t.run(large, *words, sigma=None)

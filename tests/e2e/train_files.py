@@ -54,6 +54,22 @@ def check_keys(bench):
     bench.check(all(np.array_equal(same[0][key], same[1][key]) for key in same[0]), "both mean the same")
 
 
+def check_misfits(bench):
+    """Images that do not fit the network are refused together: how many there are, and the first two."""
+    colour = {**DNCNN, "channels": 3}
+    bench.path("mixed").mkdir()
+    for seed in range(6):
+        gray = seed in (1, 2, 4)
+        write_png(bench.path("mixed") / f"{seed}.png", to_integers(picture(48, 20 if seed == 5 else 56, 1 if gray else 3, seed), np.uint8))
+    refused(bench, "gray images", config(bench, "a", network=colour, data={"folders": ["mixed"], "crop": 24}),
+            "1.png: has 1 channel, but the network has 3; 2 other files do not fit either", "2.png)", "exclude them")
+    refused(bench, "one gray image", config(bench, "a", network=colour, data={"folders": ["mixed"], "exclude": ["1.png", "4.png"], "crop": 24}),
+            "2.png: has 1 channel, but the network has 3; exclude it")
+    refused(bench, "small images", config(bench, "a", data={"folders": ["mixed"], "crop": 52}), "0.png: has 56 x 48", "5 other files are too small as well", "1.png)", "exclude them")
+    refused(bench, "a small image", config(bench, "a", data={"folders": ["mixed"], "crop": 24}), "5.png: has 20 x 48", "exclude it or")
+    shutil.rmtree(bench.path("mixed"))
+
+
 def check_names(bench):
     record = bench.record("train", config(bench, "start"))
     if not record:
@@ -218,6 +234,7 @@ def main():
     bench = Bench(sys.argv[1])
     make_images(bench)
     check_keys(bench)
+    check_misfits(bench)
     check_names(bench)
     check_targets(bench)
     check_kept(bench)

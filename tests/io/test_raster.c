@@ -29,7 +29,8 @@ static void test_rule(void)
                                &far); /* the lowest double in a file of floats */
     CHECK(tess_void_sample(&rule, (double)-FLT_MAX) && !tess_void_sample(&rule, (double)FLT_MAX));
     rule = tess_void_rule_make(TESS_I16, 0, TESS_NODATA_OF_FILE, 0, &wide);
-    CHECK(!rule.exact && !tess_void_sample(&rule, 4464) && !tess_void_sample(&rule, -9999));
+    CHECK(!rule.exact && !tess_void_sample(&rule, 4464) &&
+          tess_void_sample(&rule, -9999)); /* as if undeclared */
     rule = tess_void_rule_make(TESS_I16, 0, TESS_NODATA_OF_FILE, 0, &half);
     CHECK(!rule.exact);
     rule = tess_void_rule_make(TESS_I16, 0, TESS_NODATA_OF_FILE, 0, NULL);
@@ -87,6 +88,39 @@ static void test_tops(void)
     rule = tess_void_rule_make(TESS_F32, 0, TESS_NODATA_OF_FILE, 0, NULL);
     CHECK(tess_void_find_limits(&rule, samples, 1000) > 0 && rule.high < 50000);
     CHECK(tess_void_sample(&rule, 32767) && tess_void_sample(&rule, 1e9) && !tess_void_sample(&rule, 30000));
+}
+
+static bool is_found(double mark, double low, double high)
+{
+    const double declared = -5000;
+    const tess_void_rule rule = tess_void_rule_make(TESS_F64, 0, TESS_NODATA_OF_FILE, 0, &declared);
+    tess_void_watch watch;
+    tess_void_watch_begin(&watch);
+    for (int i = 0; i < 10; i++)
+        tess_void_watch_count(&watch, &rule, low + (high - low) * i / 9);
+    tess_void_watch_count(&watch, &rule, mark);
+    return tess_void_watch_end(&watch);
+}
+
+/* Marks beside declared ones are found only if they are far from all heights. */
+static void test_watch(void)
+{
+    CHECK(is_found(-9999, 1200, 2100) && is_found(-999, 0, 8848) && is_found(-32768, -10900, 8848));
+    CHECK(!is_found(-9999, -10900, 0) && !is_found(-9999, -9800, 0) && !is_found(-999, -990, 0));
+    CHECK(is_found(9999, 0, 4000) && !is_found(9999, 0, 8848) && !is_found(32767, 0, 30000));
+    CHECK(!is_found(-999, -998, -998) && is_found(1e20, 0, 1) && !is_found(-500, 1200, 2100));
+    const double declared = -32768;
+    tess_void_rule rule = tess_void_rule_make(TESS_I16, 0, TESS_NODATA_GIVEN, -5000, &declared);
+    tess_void_watch watch;
+    tess_void_watch_begin(&watch);
+    for (int i = 0; i < 9; i++)
+        tess_void_watch_count(&watch, &rule, i % 3 == 0 ? -32768 : i % 3 == 1 ? -9999 : 700 + i);
+    CHECK(tess_void_watch_end(&watch) && watch.counts[0] == 3);
+    tess_void_rule_add(&rule, &watch);
+    CHECK(tess_void_sample(&rule, -9999) && !tess_void_sample(&rule, -32768)); /* given in place of it */
+    uint8_t empty[3];
+    tess_void_samples(&rule, (const double[3]){-9999, 800, -5000}, 3, empty);
+    CHECK(empty[0] && !empty[1] && empty[2] && tess_void_to_sample(&rule, -9999) != -9999);
 }
 
 static void test_to_sample(void)
@@ -364,6 +398,7 @@ int main(void)
     test_rule();
     test_limits();
     test_tops();
+    test_watch();
     test_to_sample();
     write_input("in.img");
     test_windows();

@@ -143,6 +143,14 @@ static void test_checked(void)
     tess_fill_journal_close(journal, false);
     CHECK(truncate(path, 4096 + 26) == 0); /* in the middle of the first tile */
     CHECK(tess_fill_journal_check(output, false, &error) == TESS_OK);
+    for (int resume = 0; resume < 2; resume++) { /* nor does one of other settings */
+        write_all();
+        CHECK(truncate(path, 4096 + 26) == 0);
+        CHECK_MSG(open_with(8, resume, &journal, &error) == TESS_OK, "%s", error.text);
+        CHECK(journal && tess_fill_journal_count(journal) == 0);
+        tess_fill_journal_close(journal, false);
+        journal = NULL;
+    }
     unlink(path);
     CHECK(symlink("/nowhere/else", path) == 0);
     CHECK(tess_fill_journal_check(output, false, &error) == TESS_BAD_INPUT);

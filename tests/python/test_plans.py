@@ -106,6 +106,14 @@ def files(bench, tessera):
     bench.check(record["command"] == "denoise" and record["measured"]["seconds"] > 0, "denoise_file: the record")
     with tessera.Denoiser(COLOUR, device="cpu") as denoise:
         bench.check(np.array_equal(np.load(bench.path("b.npy")), denoise(image, 0.1)), "denoise_file: the samples")
+    np.save(bench.path("a.npy"), 400 + 3000 * image)
+    for given, expected in (((400, 3400), [400, 3400]), ("type", [0, 1])):
+        record = tessera.denoise_file(bench.path("a.npy"), bench.path("b.npy"), 0.1, model=COLOUR, device="cpu", range=given)
+        bench.check(record["denoise"]["files"][0]["range"] == expected, f"denoise_file: range {given}: {record['denoise']['files'][0]['range']}")
+        with tessera.Denoiser(COLOUR, device="cpu", range=None if given == "type" else given) as denoise:
+            bench.check(np.array_equal(np.load(bench.path("b.npy")), denoise((400 + 3000 * image).astype(image.dtype), 0.1)), f"the samples with range {given}")
+    raises(bench, tessera.OptionError, ["range", "the smaller first"], "denoise_file: a range upside down",
+           lambda: tessera.denoise_file(bench.path("a.npy"), bench.path("c.npy"), device="cpu", range=(1, 0)))
     raises(bench, tessera.InputError, ["missing.npy"], "denoise_file: a missing file",
            lambda: tessera.denoise_file(bench.path("missing.npy"), bench.path("c.npy"), device="cpu"))
     raises(bench, tessera.Interrupted, [], "denoise_file: stopped", lambda: tessera.denoise_file(

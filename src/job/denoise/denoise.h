@@ -67,6 +67,8 @@ typedef struct tess_sample_words {
     char text[32];
 } tess_sample_words;
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample);
+/* The same to a millionth of `span`. */
+tess_sample_words tess_denoise_words_of(const tess_denoise_file *file, double sample, double span);
 /* Whether samples are written as another integer type, or with another maximum, and so have other numbers. */
 bool tess_denoise_rescales(const tess_denoise_file *file);
 /* Whether its samples get a dither before they are rounded: because that is asked for, or because the noise

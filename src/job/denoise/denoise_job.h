@@ -32,6 +32,7 @@ typedef struct tess_denoise_look {
     /* Values far from all others, as markers of missing data are: */
     bool outliers;
     double outlier, bulk_low, bulk_high;
+    tess_scale ends; /* the least and largest sample, as the file has them, defects included */
     /* Samples that stand alone, far from their surroundings (look/defects.h), by their index without alpha; not among
      * `found`. */
     int64_t *defects; /* owned; sorted */

@@ -23,8 +23,19 @@ static void report_output(const tess_denoise_settings *settings, const tess_deno
 {
     const tess_image_info *in = &file->info, *out = &file->out_info;
     if (in->foreign)
-        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so",
-                  file->input, in->foreign);
+        tess_note(
+            &settings->common, TESS_NOTE_WARNING, "%s: its %s colours are read as RGB, and written so%s",
+            file->input, in->foreign,
+            in->says & TESS_SAYS_INKS
+                ? "; it has no marker that says whether 0 is all ink or none, and is read as Adobe writes "
+                  "it, 0 as all: if the result is a negative, convert the input to RGB first"
+                : "");
+    if (in->says & TESS_SAYS_FOURTH)
+        tess_note(&settings->common, TESS_NOTE_WARNING,
+                  "%s: nothing says what its fourth band is, so it is denoised like the others; if it is "
+                  "alpha, say so "
+                  "(gdal_edit.py -colorinterp_4 alpha)",
+                  file->input);
     const double most = tess_samples_full_scale(in->dtype);
     if (tess_denoise_rescales(file))
         tess_note(&settings->common, TESS_NOTE_WARNING,

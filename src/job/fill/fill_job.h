@@ -57,6 +57,10 @@ void tess_fill_close(tess_fill_job *job);
 tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool guided, int64_t batch);
 /* Whether the given nodata value takes the place of another that the file declares. */
 bool tess_fill_overrides(const tess_fill_job *job);
+/* fill_doubts.c: notes on samples that may be voids though nothing declares them. */
+void tess_fill_note_doubts(const tess_fill_job *job);
+/* The marks that were taken for voids: [{"value", "pixels"}]. */
+tess_json *tess_fill_marks_record(const tess_fill_job *job);
 /* Bytes on the host while tiles are computed, and while they are put together. */
 size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
 /* GDAL's side of the output. */

@@ -75,12 +75,14 @@ static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings 
     const tess_journal_head mine = {.fingerprint = s->fingerprint, .tiles = s->tiles, .most = s->most};
     tess_journal_head head;
     const bool there = tess_journal_read_at(j->file, &head, sizeof head, 0);
-    const bool same = there && memcmp(head.magic, tess_journal_magic, sizeof tess_journal_magic) == 0 &&
-                      head.fingerprint == mine.fingerprint && head.tiles == mine.tiles &&
+    const bool ours = there && memcmp(head.magic, tess_journal_magic, sizeof tess_journal_magic) == 0,
+               same = ours && head.fingerprint == mine.fingerprint && head.tiles == mine.tiles &&
                       head.most == mine.most;
     if (same)
         scan(j);
-    if (there && !same)
+    /* A run that was killed before its first tile has left nothing to go on with. */
+    const bool empty = ours && !same && !tess_journal_has_entry(j->file);
+    if (there && !same && !empty)
         return tess_fail(
             error, TESS_BAD_INPUT,
             "%s: belongs to a run with other settings, or with files of other sizes or dates; use those with "
@@ -91,6 +93,8 @@ static tess_status begin(tess_fill_journal *j, const tess_fill_journal_settings 
                          "%s: has %lld finished tiles of this job; use `resume` to go on, or delete the file",
                          j->path, (long long)j->count);
     j->mine = true;
+    if (empty && ftruncate(j->file, 0) != 0)
+        return tess_fail(error, TESS_BAD_INPUT, "%s: %s", j->path, strerror(errno));
     tess_journal_head fresh = mine;
     memcpy(fresh.magic, tess_journal_magic, sizeof tess_journal_magic);
     return same ? TESS_OK : write_at(j, &fresh, sizeof fresh, 0, error);

@@ -61,8 +61,7 @@ bool tess_journal_name(tess_fill_journal *j, const char *output)
     return j->path != NULL;
 }
 
-/* Whether a file of ours has a whole entry. The places of entries are not known yet. */
-static bool has_entry(int file)
+bool tess_journal_has_entry(int file)
 {
     enum { MOST = 4 << 20 }; /* values of the largest tiles, with their deviations */
     struct stat facts;
@@ -95,7 +94,7 @@ tess_status tess_fill_journal_check(const char *output, bool resume, tess_error 
     if (!tess_journal_name(&j, output))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the list of tiles");
     tess_status status = tess_journal_open_file(&j, 0, true, error);
-    if (status == TESS_OK && j.file >= 0 && !resume && has_entry(j.file))
+    if (status == TESS_OK && j.file >= 0 && !resume && tess_journal_has_entry(j.file))
         status = tess_fail(
             error, TESS_BAD_INPUT,
             "%s: has finished tiles of an earlier run; use `resume` to go on, or delete the file", j.path);

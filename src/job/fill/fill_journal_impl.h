@@ -35,6 +35,8 @@ struct tess_fill_journal {
 extern const char tess_journal_magic[8];
 uint64_t tess_journal_checksum(const tess_journal_entry *head, const float *values);
 bool tess_journal_read_at(int file, void *data, size_t bytes, int64_t at);
+/* Whether a file of ours has a whole entry. The places of entries need not be known. */
+bool tess_journal_has_entry(int file);
 /* False: no memory. */
 bool tess_journal_name(tess_fill_journal *j, const char *output);
 /* `create`: O_CREAT, or 0: a file that is not there stays so. Only rank 0 locks it. */

@@ -61,13 +61,6 @@ static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, in
     return TESS_OK;
 }
 
-/* Whether zeros of the raster may be voids that nobody declared. */
-static bool doubts_zeros(const tess_fill_map *map)
-{
-    const tess_raster_info *info = tess_raster_describe(map->raster);
-    return !map->second && info->rule.usual && !info->mask_band && info->alpha == 0 && !info->mask_file;
-}
-
 /* Counts zeros in rows that were read, until it is clear that they are heights. `more` is free without a second map. */
 static void count_zeros(tess_fill_map *map, const pass *p, int64_t rows)
 {
@@ -81,18 +74,18 @@ static void count_zeros(tess_fill_map *map, const pass *p, int64_t rows)
 }
 
 /* Bits, range and counts of the raster. */
-static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
+static tess_status scan_rows(tess_fill_map *map, bool zeros, tess_stop *stop, tess_error *error)
 {
     tess_fill_level *l = &map->levels[0];
     const pass p = pass_of(map);
+    map->void_pixels = map->kept_pixels = map->valid_pixels = 0;
     map->low = INFINITY;
     map->high = -INFINITY;
-    const bool doubts = doubts_zeros(map);
     tess_zeros_begin(&map->zeros, tess_raster_describe(map->raster)->dtype, l->height, l->width, 1, 1);
     for (int64_t y = 0; y < l->height; y += ROWS) {
         const int64_t rows = tess_min_i64(ROWS, l->height - y), pixels = rows * l->width;
         TESS_TRY(read_rows(map, &p, y, rows, stop, error));
-        if (doubts)
+        if (zeros)
             count_zeros(map, &p, rows);
         for (int64_t i = 0; i < pixels; i++) {
             const bool known = p.flags[i] == TESS_PIXEL_VALID && isfinite(p.values[i]);
@@ -112,6 +105,23 @@ static tess_status scan(tess_fill_map *map, tess_stop *stop, tess_error *error)
             p.marks[i] = p.flags[i] && !isfinite(p.more[i]);
         if (map->second)
             tess_bitmap_write(&map->lost, y, 0, rows, l->width, p.marks);
+    }
+    return TESS_OK;
+}
+
+/* Reads all rows; again if marks are found that the file does not declare. */
+static tess_status scan(tess_fill_map *map, bool declared_only, tess_stop *stop, tess_error *error)
+{
+    const tess_raster_info *info = tess_raster_describe(map->raster);
+    const bool zeros = !map->second && !info->mask_file && !declared_only;
+    tess_void_watch_begin(&map->marks);
+    tess_raster_watch(map->raster, info->rule.usual ? NULL : &map->marks);
+    const tess_status status = scan_rows(map, zeros, stop, error);
+    tess_raster_watch(map->raster, NULL);
+    TESS_TRY(status);
+    if (tess_void_watch_end(&map->marks) && !declared_only) {
+        tess_raster_add_marks(map->raster, &map->marks);
+        TESS_TRY(scan_rows(map, zeros, stop, error));
     }
     if (map->valid_pixels == 0)
         return tess_fail(error, TESS_BAD_INPUT,
@@ -274,7 +284,7 @@ tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_ras
             tess_bitmap_init(&map->lost, info->height, info->width, map->lost_block.data);
     }
     if (status == TESS_OK)
-        status = scan(map, stop, error);
+        status = scan(map, settings->declared_only, stop, error);
     if (status == TESS_OK)
         status = select_wanted(map, settings, error);
     if (status == TESS_OK)

@@ -31,7 +31,8 @@ typedef struct tess_fill_map {
     int64_t valid_pixels, void_pixels;
     /* Left void: at the edge; too far from a valid pixel; not in the mask; without a value of the second map. */
     int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
-    tess_zeros zeros;          /* of the samples; not counted if voids are declared, or with a second map */
+    tess_zeros zeros;          /* of the samples; not counted with a second map or a mask file */
+    tess_void_watch marks;     /* found beside those that the file declares */
     tess_void_summary summary; /* of the pixels that are filled */
     tess_block block[TESS_FILL_LEVELS];
     tess_bitmap lost; /* while it opens: voids without a value of the second map */
@@ -40,13 +41,14 @@ typedef struct tess_fill_map {
 
 typedef struct tess_fill_map_settings {
     bool inner;           /* leave voids that touch the edge */
+    bool declared_only;   /* no sample is void unless it is declared so, or is no number */
     double most_distance; /* 0: no limit */
     int64_t tile;
 } tess_fill_map_settings;
 
 /* What it holds at the least, whatever the voids are. */
 size_t tess_fill_map_bytes(int64_t height, int64_t width);
-/* Reads the raster once (twice if there are wide voids). On failure there is nothing to close. `second` may be NULL. */
+/* Reads the raster once, once more if it has marks that it does not declare, and once more if there are wide voids. On failure there is nothing to close. `second` may be NULL. */
 tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second,
                                tess_memory *memory, const tess_fill_map_settings *settings, tess_stop *stop,
                                tess_error *error) TESS_MUST_CHECK;

@@ -61,8 +61,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
 {
     const tess_raster_info *map = tess_raster_describe(job->raster);
-    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth, &(tess_raster_settings){0},
-                              &job->truth, error));
+    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth,
+                              &(tess_raster_settings){.find_marks = true}, &job->truth, error));
     const tess_raster_info *truth = tess_raster_describe(job->truth);
     if (truth->height != map->height || truth->width != map->width)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
@@ -101,8 +101,9 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
             s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
             tess_raster_describe(job->raster)->nodata);
     if (s->second)
-        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
-                                    TESS_BILINEAR, &job->second, error));
+        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster,
+                                    &(tess_raster_settings){.find_marks = true}, TESS_BILINEAR, &job->second,
+                                    error));
     if (s->truth)
         TESS_TRY(open_truth(job, error));
     return TESS_OK;
@@ -113,6 +114,7 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
     const tess_fill_map_settings wanted = {.inner = s->voids == TESS_FILL_INNER && !s->mask,
+                                           .declared_only = s->nodata_given && isnan(s->nodata),
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
     const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
@@ -121,10 +123,7 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
         strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);
     TESS_TRY(status);
-    if (tess_zeros_are_holes(&job->map.zeros))
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: %lld pixels are 0, far from all others: if they are voids, give `nodata` 0", s->input,
-                  (long long)job->map.zeros.count);
+    tess_fill_note_doubts(job);
     return tess_fill_list_open(&job->list, &job->map, job->tile, job->overlap, error);
 }
 

@@ -34,11 +34,11 @@ static tess_json *rule_record(const tess_fill_job *job)
         tess_json_append(&rule, tess_json_string(tess_fill_overrides(job)
                                                      ? "given nodata value, not that of the file"
                                                      : "given nodata value"));
-    else if (info->has_nodata)
+    else if (info->has_nodata && info->rule.exact)
         tess_json_append(&rule, tess_json_string("nodata value of the file"));
     if (info->mask_band || info->alpha)
         tess_json_append(&rule, tess_json_string(info->alpha ? "alpha band" : "mask band"));
-    if (tess_json_length(rule) == 0)
+    if (info->rule.usual || tess_json_length(rule) == 0)
         tess_json_append(&rule, tess_json_string("usual nodata values"));
     if (info->sampled > 0)
         tess_json_append(&rule, tess_json_string("outliers"));
@@ -72,6 +72,11 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     tess_json *fill = tess_json_object();
     tess_json *voids = voids_record(&job->map);
     tess_json_set(&voids, "rule", rule_record(job));
+    tess_json *marks = tess_fill_marks_record(job);
+    if (tess_json_length(marks) > 0)
+        tess_json_set(&voids, "undeclared", marks);
+    else
+        tess_json_free(marks);
     tess_json_set(&fill, "voids", voids);
     tess_json_set_int(&fill, "tiles", job->list.count);
     tess_json_set_int(&fill, "placed_tiles", job->list.placed);

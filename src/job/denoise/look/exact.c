@@ -129,10 +129,14 @@ static bool float_is_too_coarse(const tess_denoise_settings *s, tess_scale range
 
 tess_sample_words tess_denoise_words(const tess_denoise_file *file, double sample)
 {
-    enum { LEAST = 7, MOST = 17 }; /* digits of float32 and double */
     const tess_denoise_look *look = &file->look;
+    return tess_denoise_words_of(file, sample, (look->high - look->low) * (look->unit.high - look->unit.low));
+}
+
+tess_sample_words tess_denoise_words_of(const tess_denoise_file *file, double sample, double span)
+{
+    enum { LEAST = 7, MOST = 17 }; /* digits of float32 and double */
     const bool whole = file->info.dtype != TESS_F32 && file->info.dtype != TESS_F64;
-    const double span = (look->high - look->low) * (look->unit.high - look->unit.low); /* of the samples */
     tess_sample_words words;
     sample = fabs(sample) <= 2.5e-7 * span ? 0 : sample + 0.0; /* no -0 */
     for (int digits = LEAST; digits <= MOST; digits++) {

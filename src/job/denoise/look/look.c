@@ -42,6 +42,7 @@ typedef struct looking {
     double origin, squares; /* of the distances from the first value */
     double sum, low[TESS_NOISE_CHANNELS],
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
+    tess_scale ends;               /* of the samples */
     float alpha;                   /* the largest */
     int64_t holes, found;
     int64_t counted;          /* rows */
@@ -115,6 +116,8 @@ static void look_at_row(looking *l, int64_t y)
     const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
     tess_denoise_row_values(l->info, l->unit, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                             l->valid + samples, l->values);
+    tess_denoise_find_ends(l->info, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
+                           l->valid + samples, &l->ends);
     l->equal = l->equal && is_gray(l->values, l->info->width);
     if (l->compares)
         tess_alike_row(&l->alike, l->info->width, l->values);
@@ -211,6 +214,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     qsort(l->tail, (size_t)l->tail_count, sizeof *l->tail, compare_floats);
     *look = (tess_denoise_look){.looked = true,
                                 .unit = l->unit,
+                                .ends = l->ends,
                                 .alpha = (double)l->alpha,
                                 .holes = l->holes,
                                 .equal = l->equal,
@@ -300,6 +304,7 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     looking l = {
         .info = info,
         .colours = tess_denoise_colours(info),
+        .ends = {INFINITY, -INFINITY},
     };
     l.compares = l.colours == 3 && !info->rgb;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {

@@ -1,7 +1,10 @@
 /* Samples that mark missing data without saying so: they lie far from all others. */
 #include "job/denoise/look/outliers.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 bool tess_denoise_is_usual_fill(double value)
 {
@@ -44,4 +47,94 @@ void tess_denoise_find_outliers(const float *sorted, int64_t count, tess_denoise
         spread > 0 && widest > spread * (one && tess_denoise_is_usual_fill(sample) ? FAR_AND_USUAL
                                          : one && outside > 1                      ? FAR_AND_EQUAL
                                                                                    : FAR);
+}
+
+#define WIDEN(type)                                                                                          \
+    for (int64_t x = 0; x < info->width; x++)                                                                \
+        for (int64_t c = 0; c < colours; c++) {                                                              \
+            const int64_t at = x * info->channels + c;                                                       \
+            const double sample = (double)((const type *)(const void *)samples)[at];                         \
+            ends->low = valid[at] && sample < ends->low ? sample : ends->low;                                \
+            ends->high = valid[at] && sample > ends->high ? sample : ends->high;                             \
+        }                                                                                                    \
+    break
+
+void tess_denoise_find_ends(const tess_image_info *info, const char *samples, const unsigned char *valid,
+                            tess_scale *ends)
+{
+    const int64_t colours = tess_denoise_colours(info);
+    switch (info->dtype) {
+    case TESS_U16:
+        WIDEN(uint16_t);
+    case TESS_I16:
+        WIDEN(int16_t);
+    case TESS_U32:
+        WIDEN(uint32_t);
+    case TESS_I32:
+        WIDEN(int32_t);
+    case TESS_F32:
+        WIDEN(float);
+    case TESS_F64:
+        WIDEN(double);
+    default:
+        break; /* 8 bits have no outliers */
+    }
+}
+
+/* The sample in the fewest digits that a reader turns into it again. */
+static tess_sample_words whole_words(const tess_denoise_file *file, double sample)
+{
+    enum { MOST = 17 };
+    const bool narrow = file->info.dtype == TESS_F32;
+    tess_sample_words words;
+    for (int digits = 6; digits <= MOST; digits++) {
+        snprintf(words.text, sizeof words.text, "%.*g", digits, sample);
+        const double again = strtod(words.text, NULL);
+        if (again == sample || (narrow && fabs(again) <= (double)FLT_MAX && (float)again == (float)sample))
+            break;
+    }
+    return words;
+}
+
+/* The value was a float on another scale. It is the least or largest sample, unless noise was added, or a lone defect is
+ * beyond it. */
+static tess_sample_words outlier_words(const tess_denoise_file *file)
+{
+    const tess_denoise_look *look = &file->look;
+    const double near = tess_denoise_sample_of(file, look->outlier),
+                 end = look->outlier == look->high ? look->ends.high : look->ends.low,
+                 span = look->unit.high - look->unit.low,
+                 off = 1e-6 * (fabs(near) + fabs(look->outlier * span));
+    return fabs(end - near) <= off ? whole_words(file, end) : tess_denoise_words(file, near);
+}
+
+void tess_denoise_outliers_text(const tess_denoise_file *file, char *text, size_t room)
+{
+    const tess_denoise_look *look = &file->look;
+    const double low = tess_denoise_sample_of(file, look->bulk_low),
+                 high = tess_denoise_sample_of(file, look->bulk_high);
+    const tess_sample_words mark = outlier_words(file);
+    char advice[160];
+    if (file->info.several_nodata)
+        snprintf(advice, sizeof advice,
+                 "give these samples the nodata value that the file declares for their band");
+    else if (file->info.has_nodata)
+        snprintf(advice, sizeof advice, "give these samples the nodata value %s, which the file declares",
+                 whole_words(file, file->info.nodata).text);
+    else
+        snprintf(advice, sizeof advice, "declare it (gdal_edit.py -a_nodata %s, or NaN in an array)",
+                 mark.text);
+    /* Values of 32-bit integers beside a far mark are too coarse to tell where the others begin. */
+    const double off =
+        1.2e-7 * fmax(fabs(look->bulk_low), fabs(look->bulk_high)) * (look->unit.high - look->unit.low);
+    char range[96];
+    if (off > 0.01 * (high - low) && look->outlier == look->low)
+        snprintf(range, sizeof range, "up to %s", whole_words(file, look->ends.high).text);
+    else if (off > 0.01 * (high - low))
+        snprintf(range, sizeof range, "down to %s", whole_words(file, look->ends.low).text);
+    else
+        snprintf(range, sizeof range, "from %s to %s", tess_denoise_words_of(file, low, high - low).text,
+                 tess_denoise_words_of(file, high, high - low).text);
+    snprintf(text, room, "its samples go %s, and some are %s; if that marks missing data, %s", range,
+             mark.text, advice);
 }

@@ -5,6 +5,7 @@
 
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/look/outliers.h"
 
 /* largest ratio between ranges of bands, and between their noise, that counts as similar */
 static const double ALIKE = 4;
@@ -96,12 +97,9 @@ static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *err
     const tess_denoise_look *look = &file->look;
     if (!look->outliers)
         return TESS_OK;
-    return tess_fail(
-        error, TESS_BAD_OPTION,
-        "%s: its samples go from %s to %s, and some are %s; if that marks missing data, declare it "
-        "(gdal_edit.py -a_nodata %s, or NaN in an array), else give `range` LOW,HIGH",
-        file->input, words_of(file, look->bulk_low).text, words_of(file, look->bulk_high).text,
-        words_of(file, look->outlier).text, words_of(file, look->outlier).text);
+    char text[320];
+    tess_denoise_outliers_text(file, text, sizeof text);
+    return tess_fail(error, TESS_BAD_OPTION, "%s: %s, else give `range` LOW,HIGH", file->input, text);
 }
 
 /* Whether all channels have similar noise, as far as it was estimated. */
@@ -206,12 +204,9 @@ static tess_status scale_from_data(const tess_denoise_settings *s, tess_denoise_
 /* Samples far from all others may mark missing data, which would spoil their surroundings. */
 static void note_outliers(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
-    const tess_denoise_look *look = &file->look;
-    tess_note(&s->common, TESS_NOTE_WARNING,
-              "%s: its samples go from %s to %s, and some are %s; if that marks missing data, declare it "
-              "(gdal_edit.py -a_nodata %s, or NaN in an array)",
-              file->input, words_of(file, look->bulk_low).text, words_of(file, look->bulk_high).text,
-              words_of(file, look->outlier).text, words_of(file, look->outlier).text);
+    char text[320];
+    tess_denoise_outliers_text(file, text, sizeof text);
+    tess_note(&s->common, TESS_NOTE_WARNING, "%s: %s", file->input, text);
 }
 
 /* Warns of samples outside a range that was given: markers of missing data, or data below it, because networks were
