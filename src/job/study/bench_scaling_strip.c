@@ -31,7 +31,15 @@ static void end(void *user, const tess_exchange *e, tess_stream *stream)
     t->seconds += tess_clock() - start;
 }
 
-static const tess_exchanger exchanger = {begin, end};
+static void settle(void *user)
+{
+    timed_neighbours *t = user;
+    const double start = tess_clock();
+    tess_neighbours_exchanger.settle(&t->neighbours);
+    t->seconds += tess_clock() - start;
+}
+
+static const tess_exchanger exchanger = {begin, end, settle};
 
 /* One rank's strip. */
 typedef struct strip {
