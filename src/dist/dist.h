@@ -108,14 +108,6 @@ void tess_dist_exchange_destroy(tess_dist_exchange *exchange); /* accepts NULL; 
 /* Starts to send and receive. Until the end, `send` must not change and `receive` is undefined. */
 tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_dist_transfer *list, int count,
                                      tess_error *error) TESS_MUST_CHECK;
-/* A lasting exchange: its end waits only for what is received, so that a rank need not wait until the others have fetched what it sent. It
- * sends from one of two buffers of the caller: `turn` says from which, 0 or 1, after it has waited until nothing of that one is under
- * way. `settle` waits until both are free. */
-tess_status tess_dist_exchange_turn(tess_dist_exchange *exchange, int *turn,
-                                    tess_error *error) TESS_MUST_CHECK;
-tess_status tess_dist_exchange_begin_lasting(tess_dist_exchange *exchange, const tess_dist_transfer *list,
-                                             int count, tess_error *error) TESS_MUST_CHECK;
-tess_status tess_dist_exchange_settle(tess_dist_exchange *exchange, tess_error *error) TESS_MUST_CHECK;
 /* Moves transfers on that are under way, and does not wait: libraries do this only when they are called. */
 tess_status tess_dist_exchange_poll(tess_dist_exchange *exchange, tess_error *error) TESS_MUST_CHECK;
 tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *error) TESS_MUST_CHECK;

@@ -44,8 +44,6 @@ struct tess_dist_ops {
     }
 
 extern const tess_dist_ops tess_dist_solo;
-/* Records the time since `start` in the trace, and returns the status. */
-tess_status tess_dist_timed(const tess_dist *dist, const char *name, double start, tess_status status);
 /* The symbol of a module. */
 #define TESS_DIST_MODULE_SYMBOL "tess_dist_module"
 

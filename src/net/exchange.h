@@ -1,8 +1,7 @@
 /* exchange.h: what an image's parts on several ranks fetch from their neighbours inside a network.
  *
- * A strip fetches rows, a slab of a volume slices. These are contiguous in the arena, and are received into it directly. Slices are sent
- * from there, too; rows in host memory are copied, and sent from the copy: a strip would otherwise wait for its neighbours to fetch them
- * before it may write over them. A block of a grid of blocks also fetches columns and corners, from up to eight neighbours. Columns are not contiguous, so
+ * A strip fetches rows, a slab of a volume slices. These are contiguous in the arena, and are sent from it and received into it
+ * directly. A block of a grid of blocks also fetches columns and corners, from up to eight neighbours. Columns are not contiguous, so
  * all that a block sends is packed into a compact buffer, and what it receives arrives in one and is then copied into the margins
  * around its own pixels. The interior is never copied. */
 #ifndef TESS_NET_EXCHANGE_H
@@ -19,9 +18,6 @@ typedef struct tess_exchange {
     bool slices; /* slices instead of rows */
     int above, below, left, right;
     void *packed; /* compact buffer; NULL unless there are columns */
-    /* Two buffers for what a strip sends, so that its neighbours may fetch it late; NULL: it is sent from its own rows. */
-    char *sent;
-    size_t sent_bytes; /* of one */
 } tess_exchange;
 
 /* The strip's own rows, or slices. */
@@ -78,8 +74,6 @@ size_t tess_exchange_host_bytes(const tess_exchange *exchange);
 typedef struct tess_exchanger {
     void (*begin)(void *user, const tess_exchange *exchange, tess_stream *stream);
     void (*end)(void *user, const tess_exchange *exchange, tess_stream *stream);
-    /* After a run: waits until nothing is sent from its buffers any more. NULL: nothing outlives an end. */
-    void (*settle)(void *user);
 } tess_exchanger;
 
 #endif

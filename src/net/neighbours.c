@@ -1,7 +1,5 @@
 #include "net/neighbours.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 
 tess_status tess_neighbours_open(tess_neighbours *n, tess_dist *dist, int columns, tess_error *error)
@@ -64,21 +62,6 @@ static void keep(tess_neighbours *n, tess_status status, const tess_error *error
     n->error = *error;
 }
 
-/* Copies what is sent, and sends the copy. */
-static tess_status begin_copied(tess_neighbours *n, const tess_exchange *e, tess_dist_transfer *list,
-                                int count, tess_error *error)
-{
-    int turn;
-    TESS_TRY(tess_dist_exchange_turn(n->exchange, &turn, error));
-    char *at = e->sent + (size_t)turn * e->sent_bytes;
-    for (int i = 0; i < count; i++) {
-        memcpy(at, list[i].send, list[i].send_bytes);
-        list[i].send = at;
-        at += list[i].send_bytes;
-    }
-    return tess_dist_exchange_begin_lasting(n->exchange, list, count, error);
-}
-
 static void begin(void *user, const tess_exchange *e, tess_stream *stream)
 {
     tess_neighbours *n = user;
@@ -89,7 +72,6 @@ static void begin(void *user, const tess_exchange *e, tess_stream *stream)
     const int count = (tess_exchange_in_block(e) ? list_sides : list_rows)(n, e, list);
     const tess_status status = n->nccl           ? tess_nccl_begin(n->nccl, list, count, stream, &error)
                                : n->relay.device ? tess_relay_begin(&n->relay, list, count, stream, &error)
-                               : e->sent         ? begin_copied(n, e, list, count, &error)
                                                  : tess_dist_exchange_begin(n->exchange, list, count, &error);
     n->lost = status != TESS_OK;
     keep(n, status, &error);
@@ -111,15 +93,4 @@ static void end(void *user, const tess_exchange *e, tess_stream *stream)
     keep(n, status != TESS_OK ? status : copied, &error);
 }
 
-static void settle(void *user)
-{
-    tess_neighbours *n = user;
-    tess_error error;
-    if (n->lost)
-        return;
-    const tess_status status = tess_dist_exchange_settle(n->exchange, &error);
-    n->lost = status != TESS_OK;
-    keep(n, status, &error);
-}
-
-const tess_exchanger tess_neighbours_exchanger = {begin, end, settle};
+const tess_exchanger tess_neighbours_exchanger = {begin, end};

@@ -1,5 +1,5 @@
-/* neighbours.h: what parts of one image exchange inside a network, between ranks. Rows of strips are received into the arena
- * itself, and sent from a buffer of the plan; what blocks exchange goes through a compact buffer of the plan (net/exchange.h). An exchange needs no memory of its
+/* neighbours.h: what parts of one image exchange inside a network, between ranks. Rows of strips are sent from and received into
+ * the arena itself; what blocks exchange goes through a compact buffer of the plan (net/exchange.h). An exchange needs no memory of its
  * own, unless the device has separate memory: then it passes through pinned memory (net/relay.h),
  * or goes from card to card by NCCL (dist/nccl.h). */
 #ifndef TESS_NET_NEIGHBOURS_H

@@ -119,29 +119,20 @@ static tess_status size_storage(const tess_net_plan *plan, placing *place, tess_
     return TESS_OK;
 }
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-/* The buffer of exchanges, of which one is under way at a time. What a strip sends may be fetched later, so it has two of them. */
+/* The buffer of a block's exchanges, of which one is under way at a time. */
 static void place_packed(tess_net_plan *plan)
 {
-    size_t packed = 0, sent = 0;
-    const bool copies = plan->bound->device->host_memory && !plan->shape.slices;
+    size_t most = 0;
     for (int s = 0; s < plan->step_count; s++)
         if (plan->steps[s].kind == TESS_STEP_EXCHANGE) {
             const tess_exchange e = tess_plan_exchange(plan, &plan->steps[s], NULL);
-            const bool block = tess_exchange_in_block(&e);
-            const size_t rows = tess_exchange_bytes(&e, e.above) + tess_exchange_bytes(&e, e.below);
-            packed = larger(packed, tess_exchange_packed_bytes(&e));
-            sent = larger(sent, copies && !block ? rows : 0);
+            const size_t bytes = tess_exchange_packed_bytes(&e);
+            most = bytes > most ? bytes : most;
         }
-    if (packed + sent == 0)
+    if (most == 0)
         return;
-    plan->sent_bytes = packed ? 0 : tess_align_size(sent, 64);
     plan->packed_at = tess_align_size(plan->arena_bytes, 64);
-    plan->arena_bytes = plan->packed_at + (packed ? tess_align_size(packed, 64) : 2 * plan->sent_bytes);
+    plan->arena_bytes = plan->packed_at + tess_align_size(most, 64);
 }
 
 static tess_status place_values(tess_net_plan *plan, placing *place, tess_error *error)

@@ -40,9 +40,7 @@ struct tess_net_plan {
     tess_margin *fetched; /* for each value: what of it is exchanged */
     tess_lifetime *lives; /* of the storage of each value; 0 bytes: it has none of its own */
     size_t arena_bytes, workspace_bytes, lower_bound;
-    size_t
-        packed_at; /* where the buffer of exchanges is in the arena, behind all values: of a block, or what a strip sends */
-    size_t sent_bytes; /* of a strip: what it sends at most in one exchange; 0: it sends from its own rows */
+    size_t packed_at; /* of a block: where the buffer of its exchanges is in the arena, behind all values */
 };
 
 /* Whether the plan is for a part of an image or volume. */

@@ -119,8 +119,6 @@ tess_exchange tess_plan_exchange(const tess_net_plan *plan, const tess_step *ste
     if (arena) {
         e.data = (char *)arena + plan->offset[value];
         e.packed = tess_exchange_in_block(&e) ? (char *)arena + plan->packed_at : NULL;
-        e.sent = plan->sent_bytes ? (char *)arena + plan->packed_at : NULL;
-        e.sent_bytes = plan->sent_bytes;
     }
     return e;
 }

@@ -79,8 +79,6 @@ void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
         (device->traced ? run_named : run_op)(plan, run, step);
         tess_stop_add(stop, after - before);
     }
-    if (run->exchanger && run->exchanger->settle)
-        run->exchanger->settle(run->exchange_user);
     if (!stop)
         tess_stop_add(device->stop, run->units);
 }

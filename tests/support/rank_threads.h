@@ -33,11 +33,10 @@ static inline tess_status rank_begin(tess_dist_requests *requests, const tess_di
                                      tess_error *error)
 {
     (void)requests, (void)error;
-    int *begun = &rank_threads.count[rank_of_thread];
-    if (*begun + count > MOST_RANK_TRANSFERS)
+    if (count > MOST_RANK_TRANSFERS)
         exit(1);
-    memcpy(&rank_threads.list[rank_of_thread][*begun], list, (size_t)count * sizeof *list);
-    *begun += count;
+    memcpy(rank_threads.list[rank_of_thread], list, (size_t)count * sizeof *list);
+    rank_threads.count[rank_of_thread] = count;
     return TESS_OK;
 }
 
@@ -68,7 +67,6 @@ static inline tess_status rank_end(tess_dist_requests *requests, tess_error *err
     for (int r = 0; r < rank_threads.size; r++)
         good = good && !rank_sent(r, taken[r]); /* nothing is sent that nobody receives */
     pthread_barrier_wait(&rank_threads.meet);
-    rank_threads.count[rank_of_thread] = 0;
     return good ? TESS_OK : tess_fail(error, TESS_INTERNAL, "transfers do not match");
 }
 

@@ -31,15 +31,7 @@ static void end(void *user, const tess_exchange *e, tess_stream *stream)
     t->seconds += tess_clock() - start;
 }
 
-static void settle(void *user)
-{
-    timed_neighbours *t = user;
-    const double start = tess_clock();
-    tess_neighbours_exchanger.settle(&t->neighbours);
-    t->seconds += tess_clock() - start;
-}
-
-static const tess_exchanger exchanger = {begin, end, settle};
+static const tess_exchanger exchanger = {begin, end};
 
 /* One rank's strip. */
 typedef struct strip {
