@@ -19,7 +19,7 @@ tess_status tess_defects_begin(tess_defects *d, int64_t width, int64_t channels,
 {
     *d = (tess_defects){.width = width, .channels = channels, .height = height};
     const size_t row = (size_t)(width * channels);
-    d->stride = tess_ceil_div(rows * width * channels, MOST_STEPS);
+    d->stride = tess_stride_across(tess_ceil_div(rows * width * channels, MOST_STEPS), width * channels);
     d->rows = tess_small_alloc((TESS_DEFECTS_ROWS + 1) * row, sizeof *d->rows);
     d->steps = tess_small_alloc(MOST_STEPS, sizeof *d->steps);
     d->row = d->rows ? d->rows + TESS_DEFECTS_ROWS * row : NULL;

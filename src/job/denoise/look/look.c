@@ -91,10 +91,11 @@ static void count_value(looking *l, float v, int64_t channel, int64_t row)
 /* A row of values; NaN and infinity are left out. */
 static void count_values(looking *l, const float *values)
 {
-    for (int64_t i = 0; i < l->info->width * l->colours; i++) {
+    const int64_t count = l->info->width * l->colours;
+    for (int64_t i = 0; i < count; i++) {
         if (!isfinite(values[i]))
             continue;
-        if (l->found % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
+        if (((l->counted * count + i) % l->stride == 0 || l->tail_count == 0) && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = values[i];
         count_value(l, values[i], i % l->colours, l->counted);
     }
@@ -318,7 +319,9 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
     l.equal = l.colours == 3 && settings->add_noise <= 0; /* what is added is independent */
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
-    l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
+    l.stride =
+        tess_stride_across(tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES),
+                           info->width * l.colours);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
         status = tess_denoise_open(engine->memory, file->input, file->axes, info->dtype, &l.reader, error);
