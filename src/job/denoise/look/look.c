@@ -219,7 +219,8 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
                                 .alpha = (double)l->alpha,
                                 .holes = l->holes,
                                 .equal = l->equal,
-                                .alike = l->compares ? tess_alike_end(&l->alike) : 1};
+                                .alike = l->compares ? tess_alike_end(&l->alike) : 1,
+                                .hidden_alike = l->compares && tess_alike_is_hidden(&l->alike)};
     if (l->tail_count > 0) {
         look->low_tail = l->tail[l->tail_count / 100];
         look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
