@@ -43,6 +43,22 @@ static inline int64_t tess_round_up(int64_t a, int64_t b)
     return tess_ceil_div(a, b) * b;
 }
 
+/* The least number from `least` on that has no divisor in common with `count`: every such sample of interleaved rows of
+ * `count` samples meets all channels and all columns. */
+static inline int64_t tess_stride_across(int64_t least, int64_t count)
+{
+    for (int64_t stride = tess_max_i64(least, 1);; stride++) {
+        int64_t a = stride, b = count;
+        while (b != 0) {
+            const int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return stride;
+    }
+}
+
 static inline size_t tess_align_size(size_t bytes, size_t alignment)
 {
     return (bytes + alignment - 1) / alignment * alignment;

@@ -55,6 +55,22 @@ for count in (1, 3, 100, 900):
 _, _, said = denoise(heights.astype(np.int16), "--range", "0,1020", "--sigma", "0.02")
 bench.check("missing" not in said, f"nothing is said of other heights: {said.strip()}")
 
+# --- bands of which only the first is on [0,1] ------------------------------------------------------------------------
+
+v, u = np.mgrid[0:256, 0:256]
+light = 0.5 + 0.4 * np.sin(u / 17) * np.cos(v / 11)
+signed = 0.8 * np.sin(u / 23 + v / 9)
+for side, bands in ((256, 2), (250, 2), (256, 3), (250, 3), (256, 4)):
+    truth = np.stack([light, signed, -signed, signed][:bands], -1)[:side, :side]
+    image = np.float32(truth + SIGMA * random.standard_normal(truth.shape))
+    result, entry, said = denoise(image)
+    bench.check(entry.get("range", [0])[0] < -0.7, f"{bands} bands of {side} x {side} with samples below 0: range {entry.get('range')}")
+    bench.check(result is not None and np.std(result[..., 1] - truth[..., 1]) < 0.7 * SIGMA, "and the second is denoised")
+wide = np.stack([np.full((256, 256), 3000.0)] + [3000 + 2000 * light + 200 * random.standard_normal(light.shape) for _ in range(3)], -1)
+wide[20:240:20, 30, 2] = 60000
+_, entry, said = denoise(np.rint(wide).astype(np.uint16))
+bench.check(entry.get("defects") == 11, f"hot pixels beside a first band without noise: {entry.get('defects')}, {said.strip()}")
+
 # --- bands without noise --------------------------------------------------------------------------------------------
 
 for dtype, scale in ((np.float32, 1), (np.float64, 1), (np.uint16, 65535), (np.uint8, 255)):

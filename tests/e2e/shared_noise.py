@@ -76,6 +76,18 @@ bench.check(entry["channels"] == "one by one" and "not alike" in said, f"heights
 bench.check("mixes them" in warned, f"heights, slopes, aspects: a model that is named stays, with a note: {warned.strip()}")
 for c in range(3):
     bench.check(db(result[..., c], terrain[..., c]) > db((terrain + free)[..., c], terrain[..., c]) + 1, f"channel {c} gains: {db(result[..., c], terrain[..., c]):.2f} dB")
+for share, level in ((0.02, ()), (0.1, ()), (0.3, ("--sigma", "0.08")), (0.9, ("--sigma", "0.08"))):
+    holes = np.float32(terrain + free)
+    holes[random.random(gray.shape) < share] = np.nan
+    result, entry, said = denoise(holes, *level)
+    if share < 0.5:
+        bench.check(entry["channels"] == "one by one" and "not alike" in said, f"with {share:.0%} holes: {said.strip()}")
+    else:
+        bench.check(entry["channels"] == "together" and "too many holes to tell" in said, f"with {share:.0%} holes: {said.strip()}")
+    holes = np.float32(colours + free)
+    holes[random.random(gray.shape) < share] = np.nan
+    _, entry, said = denoise(holes, *level)
+    bench.check(entry["channels"] == "together" and NOTE not in said, f"colours with {share:.0%} holes: {said.strip()}")
 write_png(bench.path("terrain.png"), np.uint8(np.rint(255 * np.clip(terrain + free, 0, 1))))
 record = bench.record("denoise", bench.path("terrain.png"), bench.path("out.png"))
 bench.check(record and record["denoise"]["files"][0]["channels"] == "together", "a file that names its colours is taken at its word")

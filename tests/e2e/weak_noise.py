@@ -85,4 +85,15 @@ named = denoise(noisy, "--range", "0,1", "--model", "drunet-color-small")[0]
 own, record, words = denoise(noisy, "--range", "0,1")
 same = (own == named).all(-1).mean()
 bench.check(same > 0.95 and record.get("held_back", 0) < 0.05 and "blended" not in words, f"a smooth picture keeps {same:.3f} of its bits")
+# Hot pixels, which the network does not see, are no change of it.
+for truth, spots in ((smooth()[..., 1], (slice(20, 150, 10), 70)), (smooth(), (slice(20, 150, 10), 70, 1))):
+    noisy = np.rint(20000 * (truth + 3 / 255 * random.standard_normal(truth.shape))).astype(np.uint16)
+    plain = denoise(noisy)[0]
+    noisy[spots] = 60000
+    own, record, words = denoise(noisy)
+    rest = noisy != 60000
+    errors = [np.std((image / 20000 - truth)[20:150:10][rest[20:150:10]]) for image in (plain, own)]
+    bench.check(record.get("defects") == 13 and "blended" not in words and errors[1] < 1.5 * errors[0],
+                f"rows with hot pixels: error {errors[1]:.5f}, {errors[0]:.5f} without them: {words.strip()}")
+    bench.check((own[~rest] == 60000).all(), "hot pixels keep their values")
 bench.finish()

@@ -44,6 +44,7 @@ typedef struct tess_denoise_look {
     double rounding; /* largest share of a slice's light that rounding adds or takes; 0: floats, or below 0 */
     double coarseness; /* errors of rounding, over what varies in the image (look/rounding.h); 0: floats */
     double alike;      /* of three channels whose file names no colours (look/alike.h); else 1 */
+    bool hidden_alike; /* that is not known: holes leave too little to compare */
     bool equal;        /* it has three channels, and they are equal, without noise that is added */
     bool pattern;      /* that is stronger than the image varies, so that it is no noise */
     tess_noise_level *slices; /* owned; noise.slices points to it */

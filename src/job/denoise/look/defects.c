@@ -10,27 +10,41 @@
 enum {
     MOST_DEFECTS = 1 << 18,
     MOST_STEPS = 1 << 14,
+    MOST_OF_SLICE = 1 << 12,
     AROUND = TESS_DEFECTS_ROWS * TESS_DEFECTS_ROWS - 1,
     FEWEST = 8 /* a corner has as many neighbours */
 };
+
+static bool begin_steps(tess_defect_steps *steps, int64_t room, int64_t rows, int64_t row)
+{
+    *steps = (tess_defect_steps){.room = room,
+                                 .stride = tess_stride_across(tess_ceil_div(rows * row, room), row),
+                                 .sizes = tess_small_alloc((size_t)room, sizeof *steps->sizes)};
+    return steps->sizes != NULL;
+}
 
 tess_status tess_defects_begin(tess_defects *d, int64_t width, int64_t channels, int64_t height, int64_t rows,
                                tess_error *error)
 {
     *d = (tess_defects){.width = width, .channels = channels, .height = height};
     const size_t row = (size_t)(width * channels);
-    d->stride = tess_ceil_div(rows * width * channels, MOST_STEPS);
+    const int64_t slices = rows / height;
     d->rows = tess_small_alloc((TESS_DEFECTS_ROWS + 1) * row, sizeof *d->rows);
-    d->steps = tess_small_alloc(MOST_STEPS, sizeof *d->steps);
     d->row = d->rows ? d->rows + TESS_DEFECTS_ROWS * row : NULL;
-    return d->rows && d->steps ? TESS_OK
-                               : tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
+    bool enough = d->rows && begin_steps(&d->all, MOST_STEPS, rows, width * channels);
+    if (slices > 1) {
+        d->slice_least = tess_small_alloc((size_t)slices, sizeof *d->slice_least);
+        enough = enough && d->slice_least && begin_steps(&d->slice, MOST_OF_SLICE, height, width * channels);
+    }
+    return enough ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to look at the samples");
 }
 
 void tess_defects_release(tess_defects *d)
 {
     tess_small_free(d->rows);
-    tess_small_free(d->steps);
+    tess_small_free(d->all.sizes);
+    tess_small_free(d->slice.sizes);
+    tess_small_free(d->slice_least);
     tess_small_free(d->list);
     *d = (tess_defects){0};
 }
@@ -41,24 +55,66 @@ static float *row_at(const tess_defects *d, int64_t y)
 }
 
 /* Second differences do not see a slope; their median does not see edges. */
-static void take_steps(tess_defects *d, const float *row)
+static void take_steps(const tess_defects *d, const float *row, tess_defect_steps *steps)
 {
     const int64_t step = d->channels;
     for (int64_t i = 0; i < d->width * step; i++) {
-        if (d->seen++ % d->stride != 0 || i < step || i >= (d->width - 1) * step ||
-            d->step_count == MOST_STEPS)
+        if (steps->seen++ % steps->stride != 0 || i < step || i >= (d->width - 1) * step ||
+            steps->count == steps->room)
             continue;
         const float size = fabsf(2 * row[i] - row[i - step] - row[i + step]);
         if (isfinite(size))
-            d->steps[d->step_count++] = size;
+            steps->sizes[steps->count++] = size;
     }
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Samples that are mostly equal have no noise to compare with. */
+static double least_of(tess_defect_steps *steps)
+{
+    static const double LEVELS = 10;
+    static const double STEP =
+        0.6745 * 2.4495; /* median of |2a - b - c| over the noise level of a, b and c */
+    if (steps->count == 0)
+        return INFINITY;
+    qsort(steps->sizes, (size_t)steps->count, sizeof *steps->sizes, compare_floats);
+    const double middle = (double)steps->sizes[steps->count / 2];
+    return middle > 0 ? LEVELS * middle / STEP : INFINITY;
+}
+
+double tess_defects_least(tess_defects *d)
+{
+    return least_of(&d->all);
+}
+
+double tess_defects_slice_least(const tess_defects *d, int64_t slice)
+{
+    return d->slice_least ? d->slice_least[slice] : INFINITY;
+}
+
+bool tess_defects_is_far(const tess_defect *one, double least, double low, double high)
+{
+    const double value = (double)one->value, beyond = 0.5 * (high - low);
+    return (double)one->distance > least && (value < low - beyond || value > high + beyond);
 }
 
 void tess_defects_put(tess_defects *d, const float *values)
 {
     memcpy(row_at(d, d->read), values, (size_t)(d->width * d->channels) * sizeof *values);
     d->read++;
-    take_steps(d, values);
+    take_steps(d, values, &d->all);
+    if (!d->slice_least)
+        return;
+    take_steps(d, values, &d->slice);
+    if (d->read % d->height == 0) {
+        d->slice_least[d->read / d->height - 1] = least_of(&d->slice);
+        d->slice.count = d->slice.seen = 0;
+    }
 }
 
 /* The values around a sample of row y, at most `reach` pixels away and in its slice. */
@@ -137,25 +193,6 @@ static float distance_of(const tess_defects *d, int64_t y, int64_t x, int64_t c,
     const float middle = around[count / 2], distance = fabsf(value - middle);
     const int far = count_far(around, count, middle, distance);
     return far <= 1 || (far <= 3 && count_far(near, touching, middle, distance) == 0) ? distance : 0;
-}
-
-static int compare_floats(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Samples that are mostly equal have no noise to compare with. */
-double tess_defects_least(tess_defects *d)
-{
-    static const double LEVELS = 10;
-    static const double STEP =
-        0.6745 * 2.4495; /* median of |2a - b - c| over the noise level of a, b and c */
-    if (d->step_count == 0)
-        return INFINITY;
-    qsort(d->steps, (size_t)d->step_count, sizeof *d->steps, compare_floats);
-    const double middle = (double)d->steps[d->step_count / 2];
-    return middle > 0 ? LEVELS * middle / STEP : INFINITY;
 }
 
 static bool keep(tess_defects *d, const tess_defect *one)

@@ -16,6 +16,12 @@ typedef struct tess_defect {
     float value, distance;
 } tess_defect;
 
+/* Differences between neighbours, which give the noise. */
+typedef struct tess_defect_steps {
+    float *sizes; /* owned */
+    int64_t count, room, stride, seen;
+} tess_defect_steps;
+
 typedef struct tess_defects {
     int64_t width, channels, height; /* of a slice */
     float *rows;                     /* the last TESS_DEFECTS_ROWS rows, a ring */
@@ -23,9 +29,9 @@ typedef struct tess_defects {
     int64_t read, given;             /* rows of all slices */
     tess_defect *list;               /* candidates in the order of the file */
     int64_t count, room;
-    float *steps; /* differences between neighbours, which give the noise */
-    int64_t step_count, stride, seen;
-    bool many; /* the list is full: the rest of the file is not looked at */
+    tess_defect_steps all, slice; /* of the file, and of the slice that is read */
+    double *slice_least;          /* owned; of each slice that was read; NULL: there is one */
+    bool many;                    /* the list is full: the rest of the file is not looked at */
 } tess_defects;
 
 /* `rows` is the number of all slices' rows. Release also after a failure. */
@@ -38,5 +44,10 @@ void tess_defects_put(tess_defects *d, const float *values);
 const float *tess_defects_next(tess_defects *d);
 /* The distance from the surroundings beyond which a candidate may be a defect; INFINITY: none is. */
 double tess_defects_least(tess_defects *d);
+/* The same in a slice of several: noise and exposure may differ between them. */
+double tess_defects_slice_least(const tess_defects *d, int64_t slice);
+/* Whether a candidate is that far from its surroundings, and far beyond the range of the others. Within it a lone sample
+ * does no harm, and may be a highlight. */
+bool tess_defects_is_far(const tess_defect *one, double least, double low, double high);
 
 #endif

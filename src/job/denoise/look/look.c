@@ -91,10 +91,11 @@ static void count_value(looking *l, float v, int64_t channel, int64_t row)
 /* A row of values; NaN and infinity are left out. */
 static void count_values(looking *l, const float *values)
 {
-    for (int64_t i = 0; i < l->info->width * l->colours; i++) {
+    const int64_t count = l->info->width * l->colours;
+    for (int64_t i = 0; i < count; i++) {
         if (!isfinite(values[i]))
             continue;
-        if (l->found % l->stride == 0 && l->tail_count < TAIL_SAMPLES)
+        if (((l->counted * count + i) % l->stride == 0 || l->tail_count == 0) && l->tail_count < TAIL_SAMPLES)
             l->tail[l->tail_count++] = values[i];
         count_value(l, values[i], i % l->colours, l->counted);
     }
@@ -154,26 +155,36 @@ static tess_status look_at_rows(looking *l, tess_stop *stop, tess_error *error)
     return TESS_OK;
 }
 
-/* Keeps the candidates that are defects, and counts the others as usual samples. Within the range of the image a lone
- * sample does no harm, and may be a highlight. A value that marks missing data is no defect: it must be declared. */
+/* Whether it is a defect of the file, or of its slice, whose exposure may be its own. A value that marks missing data is
+ * none: it must be declared. */
+static bool is_defect(const looking *l, const tess_denoise_look *look, double least, const tess_defect *one)
+{
+    const int64_t slice = one->index / (l->info->width * l->colours * l->info->height);
+    const tess_denoise_span *span = l->spans ? &l->spans[slice] : NULL;
+    if (tess_denoise_is_usual_fill(l->unit.low + (double)one->value * (l->unit.high - l->unit.low)))
+        return false;
+    return tess_defects_is_far(one, least, look->low_tail, look->high_tail) ||
+           (span && span->found > 0 &&
+            tess_defects_is_far(one, tess_defects_slice_least(&l->defects, slice), span->low, span->high));
+}
+
+/* Keeps the candidates that are defects, and then counts the others as usual samples. */
 static tess_status keep_defects(looking *l, tess_denoise_look *look, tess_error *error)
 {
     const tess_defects *d = &l->defects;
-    const double least = tess_defects_least(&l->defects), span = l->unit.high - l->unit.low,
-                 beyond = 0.5 * (look->high_tail - look->low_tail);
+    const double least = tess_defects_least(&l->defects);
     int64_t far = 0;
     look->defects = d->count ? tess_small_alloc((size_t)d->count, sizeof *look->defects) : NULL;
     if (d->count && !look->defects)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a list of %lld samples", (long long)d->count);
-    for (int64_t i = 0; i < d->count; i++) {
+    for (int64_t i = 0; i < d->count; i++)
+        if (is_defect(l, look, least, &d->list[i]))
+            look->defects[far++] = d->list[i].index;
+    look->defect_count = d->many ? 0 : far;
+    for (int64_t i = 0, next = 0; i < d->count; i++) {
         const tess_defect *one = &d->list[i];
-        const double value = (double)one->value;
-        const bool is_far = (double)one->distance > least &&
-                            !tess_denoise_is_usual_fill(l->unit.low + value * span) &&
-                            (value < look->low_tail - beyond || value > look->high_tail + beyond);
-        far += is_far;
-        if (is_far && !d->many)
-            look->defects[look->defect_count++] = one->index;
+        if (next < look->defect_count && look->defects[next] == one->index)
+            next++;
         else
             count_value(l, one->value, one->index % l->colours, one->index / (l->info->width * l->colours));
     }
@@ -218,7 +229,8 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
                                 .alpha = (double)l->alpha,
                                 .holes = l->holes,
                                 .equal = l->equal,
-                                .alike = l->compares ? tess_alike_end(&l->alike) : 1};
+                                .alike = l->compares ? tess_alike_end(&l->alike) : 1,
+                                .hidden_alike = l->compares && tess_alike_is_hidden(&l->alike)};
     if (l->tail_count > 0) {
         look->low_tail = l->tail[l->tail_count / 100];
         look->high_tail = l->tail[l->tail_count - 1 - l->tail_count / 100];
@@ -318,7 +330,9 @@ tess_status tess_denoise_look_at(tess_engine *engine, const tess_denoise_setting
     l.add_noise = file->sigma_estimated ? settings->add_noise : 0;
     l.equal = l.colours == 3 && settings->add_noise <= 0; /* what is added is independent */
     l.key = (tess_rng_key){settings->common.seed, file->item, 0};
-    l.stride = tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES);
+    l.stride =
+        tess_stride_across(tess_ceil_div(tess_denoise_rows(info) * info->width * l.colours, TAIL_SAMPLES),
+                           info->width * l.colours);
     tess_status status = take_memory(&l, file->sigma_estimated, error);
     if (status == TESS_OK)
         status = tess_denoise_open(engine->memory, file->input, file->axes, info->dtype, &l.reader, error);

@@ -8,6 +8,7 @@
  * others (heights beside slopes and aspects: 3 dB gained instead of 12, and 5 dB lost instead of 2 gained). */
 #include "job/common/together.h"
 #include "base/checked.h"
+#include "job/common/note.h"
 #include "job/denoise/look/together.h"
 
 enum { ROWS = 16, COLOURS = TESS_TOGETHER_COLOURS };
@@ -55,8 +56,15 @@ tess_status tess_denoise_choose_together(tess_engine *engine, const tess_denoise
                                 .correlation = file->look.noise.shared,
                                 .unlike = file->look.looked && file->look.alike < ALIKE,
                                 .alike = file->look.alike};
-    if (file->model->model.channels != COLOURS || file->sigma == 0 ||
-        !tess_together_replace(&seen, file->input, settings->model != NULL, &settings->common))
+    if (file->model->model.channels != COLOURS || file->sigma == 0)
         return TESS_OK;
+    if (!tess_together_replace(&seen, file->input, settings->model != NULL, &settings->common)) {
+        if (file->look.hidden_alike && !settings->model)
+            tess_note(&settings->common, TESS_NOTE_WARNING,
+                      "%s: it has too many holes to tell whether its channels are colours, so they are "
+                      "denoised together; `model` drunet-gray-small denoises each by itself",
+                      file->input);
+        return TESS_OK;
+    }
     return tess_engine_bundled_of(engine, 1, &file->model, error);
 }

@@ -98,6 +98,16 @@ void tess_prepared_begin_slice(tess_prepared_image *image, int64_t slice)
                               image->rows.local);
 }
 
+/* Row `row` of all slices without its defects. */
+static void hide_defects(const tess_denoise_file *file, int64_t row, float *values)
+{
+    int64_t first;
+    const int64_t count = tess_denoise_row_defects(file, row, &first),
+                  start = row * file->info.width * colours_of(file);
+    for (int64_t i = first; i < first + count; i++)
+        values[file->look.defects[i] - start] = NAN;
+}
+
 static tess_status next_row(void *user, float *values, tess_error *error)
 {
     tess_prepared_image *image = user;
@@ -105,11 +115,7 @@ static tess_status next_row(void *user, float *values, tess_error *error)
     TESS_TRY(
         tess_denoise_read_rows(&file->info, image->reader, 1, image->rows.samples, image->rows.valid, error));
     tess_denoise_row_values(&file->info, image->scale, image->rows.samples, image->rows.valid, values);
-    int64_t first;
-    const int64_t row = image->read_row++, defects = tess_denoise_row_defects(file, row, &first),
-                  start = row * file->info.width * colours_of(file);
-    for (int64_t i = first; i < first + defects; i++)
-        values[file->look.defects[i] - start] = NAN;
+    hide_defects(file, image->read_row++, values);
     return TESS_OK;
 }
 
@@ -215,7 +221,9 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
     float *input = image->rows.blend;
     tess_denoise_row_values(&image->file->info, image->scale, image->rows.again, image->rows.valid_again,
                             input);
-    add_noise(image, image->slice * image->file->info.height + y, image->rows.draws_again, input);
+    const int64_t row = image->slice * image->file->info.height + y;
+    add_noise(image, row, image->rows.draws_again, input);
+    hide_defects(image->file, row, input); /* the network did not see them, and keep_defects restores them */
     if (weak)
         tess_prepared_hold_back(image, input, image->rows.draws_again, result);
     for (int64_t x = 0; x < image->file->info.width; x++) {
