@@ -88,6 +88,12 @@ for share, level in ((0.02, ()), (0.1, ()), (0.3, ("--sigma", "0.08")), (0.9, ("
     holes[random.random(gray.shape) < share] = np.nan
     _, entry, said = denoise(holes, *level)
     bench.check(entry["channels"] == "together" and NOTE not in said, f"colours with {share:.0%} holes: {said.strip()}")
+for name, image, kind in (("colours", colours, "together"), ("terrain", terrain, "one by one")):
+    hot = 1000 + 3000 * (image + free)
+    for c in range(3):  # in the first at places of their own, else in all at the same
+        hot[5 + 7 * c * (kind == "together"):120:20, 9:150:14, c] = 60000
+    _, entry, said = denoise(np.float32(hot))
+    bench.check(entry["channels"] == kind and entry.get("defects", 0) > 100, f"{name} with hot pixels: {kind}: {said.strip()}")
 write_png(bench.path("terrain.png"), np.uint8(np.rint(255 * np.clip(terrain + free, 0, 1))))
 record = bench.record("denoise", bench.path("terrain.png"), bench.path("out.png"))
 bench.check(record and record["denoise"]["files"][0]["channels"] == "together", "a file that names its colours is taken at its word")

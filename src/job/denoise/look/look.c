@@ -120,7 +120,8 @@ static void look_at_row(looking *l, int64_t y)
     tess_denoise_find_ends(l->info, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                            l->valid + samples, &l->ends);
     l->equal = l->equal && is_gray(l->values, l->info->width);
-    if (l->compares)
+    const bool early = l->add_noise > 0 || !l->seek_defects; /* without added noise, or without defects */
+    if (l->compares && early)
         tess_alike_row(&l->alike, l->info->width, l->values);
     tess_denoise_add_noise(l->key, l->add_noise, l->row, count, l->draws, l->values);
     for (int64_t i = 0; i < count; i++)
@@ -133,6 +134,8 @@ static void look_at_row(looking *l, int64_t y)
     const bool late = l->seek_defects && !l->info->alpha;
     for (const float *row; l->seek_defects && (row = tess_defects_next(&l->defects));) {
         count_values(l, row);
+        if (l->compares && !early)
+            tess_alike_row(&l->alike, l->info->width, row);
         if (l->noise_memory && late)
             tess_noise_row(&l->noise, row, NULL);
     }
