@@ -42,6 +42,8 @@ typedef struct tess_op_needs {
     int block;
     /* The output must not lie over an input, even over one that is read only at the position that is written. */
     bool apart;
+    /* The kernel calls the `arrival` of its buffers itself, after computing what needs no late rows. */
+    bool waits;
 } tess_op_needs;
 
 typedef struct tess_device_facts {

@@ -10,7 +10,7 @@
 #include "dist/ops.h"
 #include "dist/watch.h"
 
-static tess_status timed(const tess_dist *dist, const char *name, double start, tess_status status)
+tess_status tess_dist_timed(const tess_dist *dist, const char *name, double start, tess_status status)
 {
     if (dist->size > 1)
         tess_trace_end(dist->trace, TESS_TRACE_EXCHANGE, name, start);
@@ -21,35 +21,35 @@ tess_status tess_dist_gather(tess_dist *dist, const void *mine, size_t bytes, vo
 {
     const double start = tess_trace_begin(dist->trace);
     const tess_status status = dist->ops->gather(mine, bytes, all, error);
-    return timed(dist, "gather", start, status);
+    return tess_dist_timed(dist, "gather", start, status);
 }
 
 tess_status tess_dist_broadcast(tess_dist *dist, int root, void *data, size_t bytes, tess_error *error)
 {
     const double start = tess_trace_begin(dist->trace);
     const tess_status status = dist->ops->broadcast(root, data, bytes, error);
-    return timed(dist, "broadcast", start, status);
+    return tess_dist_timed(dist, "broadcast", start, status);
 }
 
 tess_status tess_dist_sum_f32(tess_dist *dist, float *values, int64_t count, tess_error *error)
 {
     const double start = tess_trace_begin(dist->trace);
     const tess_status status = dist->ops->sum_f32(values, count, error);
-    return timed(dist, "sum", start, status);
+    return tess_dist_timed(dist, "sum", start, status);
 }
 
 tess_status tess_dist_sum_f64(tess_dist *dist, double *values, int64_t count, tess_error *error)
 {
     const double start = tess_trace_begin(dist->trace);
     const tess_status status = dist->ops->sum_f64(values, count, error);
-    return timed(dist, "sum", start, status);
+    return tess_dist_timed(dist, "sum", start, status);
 }
 
 tess_status tess_dist_barrier(tess_dist *dist, tess_error *error)
 {
     const double start = tess_trace_begin(dist->trace);
     const tess_status status = dist->ops->barrier(error);
-    return timed(dist, "barrier", start, status);
+    return tess_dist_timed(dist, "barrier", start, status);
 }
 
 tess_status tess_dist_agree(tess_dist *dist, tess_status mine, tess_error *error)
@@ -152,66 +152,6 @@ tess_status tess_dist_pool(tess_dist *dist, const void *mine, size_t bytes, void
         *all = NULL;
     }
     return status;
-}
-
-struct tess_dist_exchange {
-    const tess_dist_ops *ops;
-    tess_dist *dist;
-    bool under_way;
-    tess_dist_requests requests;
-};
-
-tess_status tess_dist_exchange_create(tess_dist *dist, int most, tess_dist_exchange **out, tess_error *error)
-{
-    tess_dist_exchange *exchange = tess_small_alloc(1, sizeof *exchange);
-    if (exchange)
-        *exchange = (tess_dist_exchange){
-            .ops = dist->ops,
-            .dist = dist,
-            .requests = {.most = most, .memory = tess_small_alloc(dist->ops->request_bytes(most) + 1, 1)}};
-    if (!exchange || !exchange->requests.memory) {
-        tess_dist_exchange_destroy(exchange);
-        return tess_fail(error, TESS_NO_MEMORY, "no memory for %d transfers between ranks", most);
-    }
-    *out = exchange;
-    return TESS_OK;
-}
-
-void tess_dist_exchange_destroy(tess_dist_exchange *exchange)
-{
-    if (!exchange)
-        return;
-    if (exchange->under_way)
-        (void)!tess_dist_exchange_end(exchange, NULL);
-    tess_small_free(exchange->requests.memory);
-    tess_small_free(exchange);
-}
-
-tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_dist_transfer *list, int count,
-                                     tess_error *error)
-{
-    if (exchange->under_way || count > exchange->requests.most)
-        return tess_fail(error, TESS_INTERNAL, "an exchange of %d transfers, made for %d%s", count,
-                         exchange->requests.most, exchange->under_way ? ", is under way already" : "");
-    exchange->under_way = true;
-    for (int i = 0; i < count; i++)
-        exchange->dist->sent += list[i].peer == exchange->dist->rank ? 0 : list[i].send_bytes;
-    return exchange->ops->begin(&exchange->requests, list, count, error);
-}
-
-tess_status tess_dist_exchange_poll(tess_dist_exchange *exchange, tess_error *error)
-{
-    return exchange->under_way ? exchange->ops->poll(&exchange->requests, error) : TESS_OK;
-}
-
-tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *error)
-{
-    if (!exchange->under_way)
-        return tess_fail(error, TESS_INTERNAL, "an exchange was ended that had not begun");
-    exchange->under_way = false;
-    const double start = tess_trace_begin(exchange->dist->trace);
-    const tess_status status = exchange->ops->end(&exchange->requests, error);
-    return timed(exchange->dist, "wait for ranks", start, status);
 }
 
 uint32_t tess_dist_counter(tess_dist *dist)

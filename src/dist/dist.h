@@ -28,13 +28,14 @@ typedef struct tess_dist {
     int rank, size;
     const char *name; /* "solo", "mpi" */
     const tess_dist_ops *ops;
-    tess_dist_place *places;  /* of all ranks */
-    char library[64];         /* "Open MPI v4.1.4"; "": none */
-    int threads;              /* a rank's share of the cores, the same on all; 0: alone, all cores */
-    struct tess_watch *watch; /* NULL: alone */
-    int64_t *numbers;         /* scratch: two for each rank */
-    uint32_t counters;        /* made so far */
-    int64_t next;             /* of the last counter, when alone */
+    tess_dist_place *places;          /* of all ranks */
+    char library[64];                 /* "Open MPI v4.1.4"; "": none */
+    int threads;                      /* a rank's share of the cores, the same on all; 0: alone, all cores */
+    struct tess_watch *watch;         /* NULL: alone */
+    struct tess_mailboxes *mailboxes; /* NULL: all messages go through the library */
+    int64_t *numbers;                 /* scratch: two for each rank */
+    uint32_t counters;                /* made so far */
+    int64_t next;                     /* of the last counter, when alone */
     void (*lost)(void *user, const char *text); /* as in the settings */
     void *lost_user;
     uint64_t sent;            /* bytes of exchanges to other ranks so far */
@@ -104,6 +105,11 @@ typedef struct tess_dist_transfer {
 typedef struct tess_dist_exchange tess_dist_exchange;
 tess_status tess_dist_exchange_create(tess_dist *dist, int most, tess_dist_exchange **out,
                                       tess_error *error) TESS_MUST_CHECK;
+/* The same for one of `most` peers that are always the same, such as the neighbours inside a network: its messages between ranks of one
+ * host go through memory that they share, where they can (dist/mailbox.h). They arrive while the sender computes; messages of many MPI
+ * libraries move only while both ranks call the library. All peers must create theirs like this. */
+tess_status tess_dist_exchange_create_near(tess_dist *dist, int most, tess_dist_exchange **out,
+                                           tess_error *error) TESS_MUST_CHECK;
 void tess_dist_exchange_destroy(tess_dist_exchange *exchange); /* accepts NULL; ends what is under way */
 /* Starts to send and receive. Until the end, `send` must not change and `receive` is undefined. */
 tess_status tess_dist_exchange_begin(tess_dist_exchange *exchange, const tess_dist_transfer *list, int count,

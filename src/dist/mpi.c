@@ -162,6 +162,9 @@ static tess_status begin(tess_dist_requests *requests, const tess_dist_transfer 
 static tess_status poll_mpi(tess_dist_requests *requests, tess_error *error)
 {
     int done = 0;
+    if (requests->started == 0)
+        return check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks, &done, MPI_STATUS_IGNORE), "MPI_Iprobe",
+                     error);
     return check(MPI_Testall(requests->started, requests->memory, &done, MPI_STATUSES_IGNORE), "MPI_Testall",
                  error);
 }

@@ -1,4 +1,4 @@
-/* Joins the ranks of a job, in this order: the module, the library, the same command everywhere, the watch. */
+/* Joins the ranks of a job, in this order: the module, the library, the same command everywhere, the watch, shared memory. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "dist/guard.h"
 #include "dist/identity.h"
 #include "dist/launch.h"
+#include "dist/mailbox.h"
 #include "dist/ops.h"
 #include "dist/watch.h"
 
@@ -107,7 +108,8 @@ static tess_status join(const tess_dist_settings *settings, const tess_launch *l
     if (!dist->numbers)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %d ranks", dist->size);
     TESS_TRY(tess_identity_compare(dist, settings, error));
-    return open_watch(dist, error);
+    TESS_TRY(open_watch(dist, error));
+    return tess_mailboxes_open(dist, error);
 }
 
 void tess_dist_lose(tess_dist *dist, const char *why)
@@ -140,6 +142,7 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
             end_alone(dist, error->text);
         if (status != TESS_OK) {
             tess_watch_close(dist->watch);
+            tess_mailboxes_close(dist);
             dist->ops->close();
         }
         tess_guard_end(guard);
@@ -160,5 +163,6 @@ void tess_dist_close(tess_dist *dist)
     dist->ops->close(); /* waits for the others, so they are watched until it is done */
     tess_watch_leave(dist->watch);
     tess_watch_close(dist->watch);
+    tess_mailboxes_close(dist);
     release(dist);
 }

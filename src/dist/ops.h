@@ -29,6 +29,7 @@ struct tess_dist_ops {
     size_t (*request_bytes)(int most);
     tess_status (*begin)(tess_dist_requests *requests, const tess_dist_transfer *list, int count,
                          tess_error *error);
+    /* Also without requests: moves on whatever the library still has to send. */
     tess_status (*poll)(tess_dist_requests *requests, tess_error *error);
     tess_status (*end)(tess_dist_requests *requests, tess_error *error);
 };
@@ -44,6 +45,8 @@ struct tess_dist_ops {
     }
 
 extern const tess_dist_ops tess_dist_solo;
+/* Records the time since `start` in the trace, and returns the status. */
+tess_status tess_dist_timed(const tess_dist *dist, const char *name, double start, tess_status status);
 /* The symbol of a module. */
 #define TESS_DIST_MODULE_SYMBOL "tess_dist_module"
 

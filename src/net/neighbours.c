@@ -5,7 +5,7 @@
 tess_status tess_neighbours_open(tess_neighbours *n, tess_dist *dist, int columns, tess_error *error)
 {
     *n = (tess_neighbours){.rank = dist->rank, .columns = columns};
-    return tess_dist_exchange_create(dist, columns > 1 ? TESS_EXCHANGE_SIDES : 2, &n->exchange, error);
+    return tess_dist_exchange_create_near(dist, columns > 1 ? TESS_EXCHANGE_SIDES : 2, &n->exchange, error);
 }
 
 tess_status tess_neighbours_relay(tess_neighbours *n, tess_device *device, size_t bytes, tess_error *error)

@@ -31,6 +31,7 @@ tess_status tess_plan_ask(tess_net_plan *plan, tess_step *step, tess_error *erro
     TESS_TRY(tess_stop_check(device->stop, error)); /* planners try many shapes */
     TESS_TRY(device->ops->query(device, &step->op, &needs, error));
     step->apart = needs.apart;
+    step->block = needs.block;
     if (needs.workspace > plan->workspace_bytes)
         plan->workspace_bytes = needs.workspace;
     return TESS_OK;
@@ -230,6 +231,8 @@ tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index)
     tess_plan_step view = {.kind = step->kind, .layer = step->layer};
     if (tess_step_computes(step)) {
         view.op = &step->op;
+        view.waits = step->waits;
+        view.early = step->waits ? tess_plan_early(plan, step) : 0;
         return view;
     }
     const tess_exchange e = tess_plan_exchange(plan, step, NULL);

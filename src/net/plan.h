@@ -3,7 +3,8 @@
  *
  * Steps: OP runs an op. COPY copies a value next to others where a concatenation could not share storage.
  * EXCHANGE starts to fetch rows of neighbours when the plan is for a strip of an image (tess_plan_shape: above, below),
- * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. For a slab of a volume
+ * and ARRIVAL waits for them. Between them a convolution computes the rows that need none of the neighbours'. Kernels that can wait in the
+ * middle of an op (tess_op_needs: waits) have no ARRIVAL: they compute these rows first, then wait. For a slab of a volume
  * (tess_plan_shape: slices), slices take the place of rows. A block of an image (tess_plan_shape: left, right) fetches columns and
  * corners as well: every row of a value then has room for them on both sides, so that kernels see a wider image and nothing else. */
 #ifndef TESS_NET_PLAN_H
@@ -47,6 +48,8 @@ typedef struct tess_plan_step {
     bool slices;
     int above, below; /* and how many rows come from the neighbours; as many go there */
     int left, right;  /* the same in columns */
+    bool waits;       /* OP: waits itself for the rows of an EXCHANGE before */
+    double early;     /* and the share of its output that it computes first */
 } tess_plan_step;
 int tess_net_plan_step_count(const tess_net_plan *plan);
 tess_plan_step tess_net_plan_step(const tess_net_plan *plan, int index);

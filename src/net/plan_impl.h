@@ -15,6 +15,8 @@ typedef struct tess_step {
     int64_t row;    /* OP: the same for the output and the other inputs */
     int64_t in_column, column; /* OP: the same in columns */
     bool apart;                /* OP: the output may not lie over an input */
+    bool waits; /* OP: the kernel itself waits for the rows of an EXCHANGE before, of its first input */
+    int block;  /* OP: of its kernel, in rows */
     tess_prepared *prepared;
     /* EXCHANGE, ARRIVAL of a block: the copies into the compact buffer, or out of it, if the device has separate memory */
     tess_prepared *copies[TESS_EXCHANGE_SIDES];
@@ -96,7 +98,10 @@ tess_status tess_plan_prepare_copies(const tess_net_plan *plan, tess_step *step,
 void tess_plan_release_copies(const tess_net_plan *plan, tess_step *step);
 void tess_plan_run_copies(const tess_net_plan *plan, const tess_step *step, const tess_exchange *exchange,
                           tess_stream *stream);
-/* plan_strip.c: the steps of a layer, in a part of an image or not. */
+/* plan_strip.c: the rows of the first input that a step which waits finds late, and the share of its output that needs none of them. */
+tess_margin tess_plan_late(const tess_net_plan *plan, const tess_step *step);
+double tess_plan_early(const tess_net_plan *plan, const tess_step *step);
+/* The steps of a layer, in a part of an image or not. */
 tess_status tess_plan_add_op(tess_net_plan *plan, int layer, tess_error *error) TESS_MUST_CHECK;
 /* Computes lifetimes and offsets of all values; the steps must exist. */
 tess_status tess_plan_place(tess_net_plan *plan, tess_error *error) TESS_MUST_CHECK;

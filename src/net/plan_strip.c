@@ -1,5 +1,6 @@
 /* The steps of a layer. If the plan is for a strip of an image, a layer that reads rows of a neighbour follows their
- * exchange. A convolution is then divided: while the rows are under way it computes the output rows that do not need
+ * exchange. A kernel of the host that can wait in the middle of an op does so. Any other convolution is divided: while the rows are
+ * under way it computes the output rows that do not need
  * them, and the rows at the inner edges after their arrival. The parts begin at multiples of the bound network's
  * alignment, so they have the bits of the undivided op. In a slab of a volume all of this is done with slices in place of rows.
  * In a block the inner part is a rectangle; the rows above and below it in full width, and the columns beside it, follow. */
@@ -206,6 +207,35 @@ static tess_status check_rows(const tess_net_plan *plan, tess_value value, tess_
     return TESS_OK;
 }
 
+tess_margin tess_plan_late(const tess_net_plan *plan, const tess_step *step)
+{
+    const int64_t own = tess_plan_tensor(plan, step->in[0]).h, above = -step->in_row,
+                  below = step->in_row + step->op.in[0].h - own;
+    return (tess_margin){.above = (int)tess_max_i64(above, 0), .below = (int)tess_max_i64(below, 0)};
+}
+
+double tess_plan_early(const tess_net_plan *plan, const tess_step *step)
+{
+    const tess_margin late = tess_plan_late(plan, step);
+    const int64_t rows = step->op.out[0].h,
+                  edges = ((late.above > 0) + (late.below > 0)) * (int64_t)step->block;
+    return (double)tess_max_i64(rows - edges, 0) / (double)rows;
+}
+
+/* Whether the kernel of an op waits for rows by itself. Other devices only queue ops, and columns are late in every row. */
+static tess_status can_wait(const tess_net_plan *plan, const tess_op *op, bool *waits, tess_error *error)
+{
+    tess_device *device = plan->bound->device;
+    const tess_plan_shape *s = &plan->shape;
+    tess_op_needs needs = {0};
+    const bool plain =
+        op->kind == TESS_OP_CONV && op->stride[TESS_HEIGHT] == 1 && op->out[0].h == op->in[0].h;
+    if (plain && device->host_memory && !s->slices && !s->left && !s->right)
+        TESS_TRY(device->ops->query(device, op, &needs, error));
+    *waits = needs.waits;
+    return TESS_OK;
+}
+
 static tess_status add_in_part(tess_net_plan *plan, int index, tess_op op, tess_error *error)
 {
     const tess_value value = tess_bound_input(plan->bound, index);
@@ -214,7 +244,15 @@ static tess_status add_in_part(tess_net_plan *plan, int index, tess_op op, tess_
         return add_sums(plan, index, &op, error);
     const box all = all_of(&op.out[0]);
     box inner;
-    const bool new = exchange_before(plan, index, value), divided = new &&inner_of(plan, index, &op, &inner);
+    bool waits;
+    TESS_TRY(can_wait(plan, &op, &waits, error));
+    const bool new = exchange_before(plan, index, value);
+    if (new &&waits) {
+        TESS_TRY(add_part(plan, index, op, &all, error));
+        plan->steps[plan->step_count - 1].waits = true;
+        return TESS_OK;
+    }
+    const bool divided = new &&inner_of(plan, index, &op, &inner);
     if (divided)
         TESS_TRY(add_part(plan, index, op, &inner, error));
     if (new)

@@ -27,8 +27,27 @@ static int64_t place_of(const tess_net_plan *plan, const tess_tensor *tensor, in
            (int64_t)tess_dtype_size(tensor->dtype);
 }
 
+/* The rows that a step waits for by itself. */
+typedef struct late_rows {
+    const tess_net_plan *plan;
+    const tess_net_run *run;
+    tess_step arrival;
+} late_rows;
+
+static late_rows late_of(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
+{
+    return (late_rows){plan, run, {.kind = TESS_STEP_ARRIVAL, .layer = step->layer, .in = {step->in[0]}}};
+}
+
+static void wait_late(void *user)
+{
+    const late_rows *late = user;
+    exchange(late->plan, late->run, &late->arrival);
+}
+
 static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tess_step *step)
 {
+    late_rows late = late_of(plan, run, step);
     tess_device *device = plan->bound->device;
     tess_op_buffers buffers = {.weights = (const char *)run->weights + plan->bound->weight_at[step->layer],
                                .workspace = run->workspace};
@@ -42,6 +61,10 @@ static void run_op(const tess_net_plan *plan, const tess_net_run *run, const tes
             place_of(plan, &step->op.in[i], i ? step->row : step->in_row, i ? step->column : step->in_column);
     buffers.out[0] = (char *)buffers.out[0] + place_of(plan, &step->op.out[0], step->row, step->column);
     buffers.out[0] = (char *)buffers.out[0] + (size_t)step->channel * tess_dtype_size(step->op.out[0].dtype);
+    if (step->waits) {
+        const tess_margin rows = tess_plan_late(plan, step);
+        buffers.arrival = (tess_op_arrival){wait_late, &late, rows.above, rows.below};
+    }
     device->ops->run(device, step->prepared, &buffers, run->stream);
 }
 
@@ -69,6 +92,10 @@ void tess_net_plan_execute(const tess_net_plan *plan, const tess_net_run *run)
         stopped = stopped || tess_stop_poll(stop);
         if (!tess_step_computes(step))
             exchange(plan, run, step); /* also when stopped: the neighbours wait for it */
+        if (stopped && step->waits) {
+            late_rows late = late_of(plan, run, step);
+            wait_late(&late);
+        }
         if (stopped || !tess_step_computes(step))
             continue;
         const int64_t before = (int64_t)((double)run->units * (done / all));

@@ -257,12 +257,21 @@ typedef struct tess_op {
 } tess_op;
 
 /* The tensors of one call. Pointers are to the first element, in the device's memory. */
+/* The first `before` and the last `after` rows of in[0] are written while the op runs, and are there after `wait`. Only for kernels that
+ * ask for it (tess_op_needs: waits), which call it once, from the thread that runs the op. */
+typedef struct tess_op_arrival {
+    void (*wait)(void *user); /* NULL: all rows are there */
+    void *user;
+    int64_t before, after;
+} tess_op_arrival;
+
 typedef struct tess_op_buffers {
     const void *in[TESS_OP_INPUTS];
     void *out[TESS_OP_OUTPUTS];
     const void *weights; /* the parameters, packed by the device */
     void *workspace;
     const double *factors; /* FILTER: in host memory, read during the call */
+    tess_op_arrival arrival;
 } tess_op_buffers;
 
 /* Inputs that a convolution or an addition adds at its end, without the map or mask. */

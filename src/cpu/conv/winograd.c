@@ -3,7 +3,7 @@
  * that all layers share: stored, they would take four times the size of the file. Where only a few groups would read
  * them, as in the deep layers of a thin strip, writing all of them to memory and reading them back takes longer than
  * the products. There each thread transforms the weights of a few output channels at a time, into a part of that
- * scratch that stays in its cache. */
+ * scratch that stays in its cache. Where rows of a neighbour are still on their way, the tiles that read none of them come first. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,6 +17,11 @@ enum { GROUP = 72, CHUNK = 64 };
  * Several threads would all transform the same weights, which pays if each has ENOUGH tiles. */
 enum { CACHED = 4 << 20, PART = 5 << 19, FEW = 4, ENOUGH = 48 };
 
+/* `count` tiles from `first` on, without the `gap` tiles that follow the first `before_gap` of them. */
+typedef struct tile_range {
+    int64_t first, count, before_gap, gap;
+} tile_range;
+
 typedef struct winograd_job {
     const tess_op *op;
     const tess_op_buffers *buffers;
@@ -25,6 +30,7 @@ typedef struct winograd_job {
     size_t bias_at;                  /* offset in the packed weights */
     int64_t tiles_y, tiles_x, tiles; /* tiles: in the whole batch */
     int64_t group, most;             /* tiles per item; the most, which sets the size of the scratch */
+    tile_range range;                /* the tiles of this round of items */
     int64_t chunk;                   /* output channels per inverse transform */
     bool in_parts;                   /* each thread transforms the weights of a chunk when it needs them */
     char *u, *zeros, *scratch;
@@ -85,6 +91,7 @@ static void winograd_needs(tess_device *device, const tess_op *op, tess_op_needs
     needs->weights = job.bias_at + (op->bias ? (size_t)op->out[0].c * sizeof(float) : 0);
     needs->workspace = job.u_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
     needs->block = job.kernels->side;
+    needs->waits = op->out[0].n == 1;
 }
 
 /* [cout block][cin][9][block] */
@@ -110,10 +117,12 @@ static void winograd_pack(tess_device *device, const tess_op *op, int param, int
             }
 }
 
-/* The position of tile `index` of the batch in the output. */
-static void tile_origin(const winograd_job *job, int64_t index, int64_t at[3])
+/* The position of a tile of the range in the output. */
+static void tile_origin(const winograd_job *job, int64_t at_range, int64_t at[3])
 {
-    int64_t per_image = job->tiles_y * job->tiles_x;
+    const tile_range *range = &job->range;
+    const int64_t index = range->first + at_range + (at_range < range->before_gap ? 0 : range->gap),
+                  per_image = job->tiles_y * job->tiles_x;
     at[0] = index / per_image;
     at[1] = index % per_image / job->tiles_x * job->kernels->side;
     at[2] = index % job->tiles_x * job->kernels->side;
@@ -124,14 +133,14 @@ static int64_t place(const tess_tensor *t, int64_t n, int64_t y, int64_t x)
     return n * t->stride_n + y * t->stride_h + x * t->stride_w;
 }
 
-static void transform_input(const winograd_job *job, int64_t index, int64_t tile, int64_t rows, void *v)
+static void transform_input(const winograd_job *job, int64_t at_range, int64_t tile, int64_t rows, void *v)
 {
     const tess_op *op = job->op;
     const tess_tensor *in = &op->in[0];
     const void *pixel[TESS_WINOGRAD_POINTS];
     const int reach = job->kernels->side + 2;
     int64_t at[3];
-    tile_origin(job, index, at);
+    tile_origin(job, at_range, at);
     for (int i = 0; i < reach; i++) {
         int64_t y = at[1] + i - op->pad_before[TESS_HEIGHT];
         for (int j = 0; j < reach; j++) {
@@ -145,7 +154,7 @@ static void transform_input(const winograd_job *job, int64_t index, int64_t tile
     job->kernels->input(pixel, in->c, v, rows, tile);
 }
 
-static void transform_output(const winograd_job *job, int64_t index, const float *m, int64_t step,
+static void transform_output(const winograd_job *job, int64_t at_range, const float *m, int64_t step,
                              int64_t channel)
 {
     const tess_op *op = job->op;
@@ -155,7 +164,7 @@ static void transform_output(const winograd_job *job, int64_t index, const float
                             .mapped = op->mapped,
                             .masked = op->masked};
     int64_t at[3];
-    tile_origin(job, index, at);
+    tile_origin(job, at_range, at);
     for (int i = 0; i < side; i++)
         for (int j = 0; j < side; j++) {
             int64_t y = at[1] + i, x = at[2] + j;
@@ -206,7 +215,7 @@ static void group_item(void *arg, int64_t item, int thread)
 {
     const winograd_job *job = arg;
     const int64_t cin = job->cin, first = item * job->group,
-                  count = tess_min_i64(job->group, job->tiles - first);
+                  count = tess_min_i64(job->group, job->range.count - first);
     const int64_t rows = tess_round_up(count, job->kernels->rows), chunk = job->chunk,
                   block = job->kernels->block;
     const size_t element = (size_t)job->kernels->element;
@@ -227,6 +236,42 @@ static void group_item(void *arg, int64_t item, int thread)
     }
 }
 
+static void run_range(const tess_cpu *cpu, winograd_job *job, tile_range range)
+{
+    job->range = range;
+    tess_pool_run(cpu->pool, tess_ceil_div(range.count, job->group), group_item, job);
+}
+
+/* The tiles that read no late rows: whole rows of tiles, [*from, *to). */
+static void find_early(const winograd_job *job, int64_t *from, int64_t *to)
+{
+    const tess_op *op = job->op;
+    const tess_op_arrival *late = &job->buffers->arrival;
+    const int64_t side = job->kernels->side, pad = op->pad_before[TESS_HEIGHT],
+                  above = late->before ? tess_ceil_div(late->before + pad, side) : 0,
+                  end = op->in[0].h - late->after - 2 +
+                        pad, /* the first output row that reads late rows below */
+        below = late->after ? tess_max_i64(end, 0) / side : job->tiles_y;
+    *from = tess_min_i64(above, job->tiles_y) * job->tiles_x;
+    *to = tess_max_i64(tess_min_i64(below, job->tiles_y) * job->tiles_x, *from);
+}
+
+/* Early tiles, then the wait, then the others; the wait first where this takes more groups that transform all weights. */
+static void run_around_wait(const tess_cpu *cpu, winograd_job *job)
+{
+    int64_t from, to;
+    const tess_op_arrival *late = &job->buffers->arrival;
+    find_early(job, &from, &to);
+    const int64_t group = job->group, early = to - from, rest = job->tiles - early;
+    if (job->in_parts &&
+        tess_ceil_div(early, group) + tess_ceil_div(rest, group) > tess_ceil_div(job->tiles, group))
+        from = to = 0;
+    if (to > from)
+        run_range(cpu, job, (tile_range){from, to - from, to - from, 0});
+    late->wait(late->user);
+    run_range(cpu, job, (tile_range){0, job->tiles - (to - from), from, to - from});
+}
+
 static void winograd_run(tess_device *device, const tess_op *op, void *state, const tess_op_buffers *buffers,
                          tess_stream *stream)
 {
@@ -240,7 +285,10 @@ static void winograd_run(tess_device *device, const tess_op *op, void *state, co
     memset(job.zeros, 0, job.zero_bytes);
     if (!job.in_parts)
         tess_pool_run(cpu->pool, job.blocks, weights_item, &job);
-    tess_pool_run(cpu->pool, tess_ceil_div(job.tiles, job.group), group_item, &job);
+    if (buffers->arrival.wait)
+        run_around_wait(cpu, &job);
+    else
+        run_range(cpu, &job, (tile_range){0, job.tiles, job.tiles, 0});
 }
 
 static tess_status refuses(const tess_device *device, const tess_op *op, tess_error *why)

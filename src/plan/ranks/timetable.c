@@ -13,9 +13,10 @@ static double bytes_of_row(const tess_tensor *t, bool slice)
 }
 
 /* A layer that is divided has as many positions in its output as it reads of its own: the stride is 1. */
-static void add_part(tess_timetable *s, tess_stage *stage, const tess_op *op, const tess_rates *rates,
-                     const tess_tensor *own, bool arrived)
+static void add_part(tess_timetable *s, tess_stage *stage, const tess_plan_step *step,
+                     const tess_rates *rates, const tess_tensor *own, bool arrived)
 {
+    const tess_op *op = step->op;
     const double seconds = tess_rates_op_seconds(rates, op, &s->measured);
     if (stage->op.outputs == 0) {
         stage->op = *op;
@@ -24,10 +25,9 @@ static void add_part(tess_timetable *s, tess_stage *stage, const tess_op *op, co
         stage->op.out[0].h = own->h;
         stage->op.out[0].w = own->w;
     }
-    if (arrived)
-        stage->edges += seconds;
-    else
-        stage->inner += seconds;
+    const double early = arrived ? 0 : step->waits ? step->early : 1;
+    stage->edges += (1 - early) * seconds;
+    stage->inner += early * seconds;
 }
 
 static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_rates *rates)
@@ -53,7 +53,7 @@ static void read_steps(tess_timetable *s, const tess_net_plan *plan, const tess_
         } else if (!stage) {
             s->before += tess_rates_op_seconds(rates, step.op, &s->measured);
         } else if (step.layer == layer) {
-            add_part(s, stage, step.op, rates, &own, arrived);
+            add_part(s, stage, &step, rates, &own, arrived);
         } else {
             stage->after += tess_rates_op_seconds(rates, step.op, &s->measured);
             stage->ends_level = stage->ends_level || step.op->out[0].h != stage->op.out[0].h;
