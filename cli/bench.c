@@ -132,6 +132,11 @@ static const cli_option options[] = {
      64},
     {"--slabs", NULL, cli_flag, AT(settings.slabs),
      "scaling, simulated: volumes are divided by slices where that is faster, which is not built yet"},
+    {"--copies", "N", cli_small, AT(settings.copies),
+     "scaling, measured: N times between the passes over one image, all ranks denoise a whole image each, "
+     "independently; the record "
+     "compares both (default 0)",
+     NULL, 0, 100},
     {"--square", NULL, cli_flag, AT(settings.square),
      "scaling: images of deblur are square; else photographs of 3:2"},
     {"--only", "TEXT", cli_text, AT(settings.only),

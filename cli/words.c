@@ -85,6 +85,7 @@ static const word words[] = {
     {"output", "--output"},
     /* bench */
     {"avoid", "--avoid"},
+    {"copies", "--copies"},
     {"batches", "--batches"},
     {"height", "--height"},
     {"patches", "--patches"},

@@ -63,6 +63,7 @@ typedef struct tess_bench_settings {
     int64_t avoid; /* the most convolutions that may share one exchange; 1: as the plans are */
     bool slabs;    /* simulated: volumes may be divided by slices, which is not built yet */
     bool square;   /* deblur: square images; else photographs of 3:2 */
+    int copies; /* measured, with all ranks: how often between the passes every rank denoises a whole image by itself; 0: never */
     const char *slurm; /* a folder for the scripts of jobs, which is made; nothing is run. NULL: none */
     int per_node;      /* slurm: ranks, or cards, of a node */
     tess_line_fn line;

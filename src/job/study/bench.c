@@ -143,6 +143,8 @@ static tess_status check_settings(const tess_bench_settings *s, tess_error *erro
     TESS_TRY(check_list(s->ranks, s->rank_count, 1, TESS_BENCH_RANKS, "`ranks`", error));
     TESS_TRY(check_list(s->simulate, s->simulate_count, 1, TESS_BENCH_RANKS, "`simulate`", error));
     TESS_TRY(check_list(&s->avoid, 1, 1, 64, "`avoid`", error));
+    if (s->copies < 0 || s->copies > TESS_BENCH_REPEATS)
+        return tess_fail(error, TESS_BAD_OPTION, "`copies` %d: use 0 to %d", s->copies, TESS_BENCH_REPEATS);
     return check_list(s->batches, s->batch_count, 1, 4096, "`batches`", error);
 }
 

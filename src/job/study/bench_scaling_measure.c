@@ -117,6 +117,21 @@ static void add_division(tess_json **record, const tess_strips *strips, const do
         tess_json_free(list);
 }
 
+/* What independent copies of the program would reach: seconds for an image, when each rank has one to itself, and their share of those
+ * of one image over all ranks. */
+static tess_json *copies_record(const tess_point_passes *p)
+{
+    tess_json *record = tess_json_object(), *seconds = tess_json_array();
+    double sum = 0;
+    for (int i = 0; i < p->copy_count; i++) {
+        tess_json_append_double(&seconds, p->copies[i]);
+        sum += p->copies[i];
+    }
+    tess_json_set(&record, "seconds", seconds);
+    tess_json_set_double(&record, "efficiency", sum / p->copy_count / tess_passes_median(p)->times.seconds);
+    return record;
+}
+
 static tess_status report(const measuring *m, const tess_scaling_line *line,
                           const tess_scale_point *predicted, const tess_point_passes *p,
                           const tess_iteration_times *whole, tess_error *error)
@@ -134,6 +149,9 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
         tess_json_append_double(&passes, p->seconds[i]);
     tess_json_set(&record, "pass_seconds", passes);
     tess_json_set_double(&record, "spread", p->spread);
+    tess_json_set_double(&record, "busy_seconds", times->busy);
+    if (p->copy_count > 0)
+        tess_json_set(&record, "copies", copies_record(p));
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
     tess_json_set(&record, "link", link_record(&m->links));
     tess_json_set_double(&simulated, "seconds", expected);
@@ -164,6 +182,7 @@ static tess_status time_strips(measuring *m, tess_engine_model *model, const tes
                                  .problem = problem,
                                  .ranks = ranks,
                                  .repeats = m->settings->repeats,
+                                 .copies = ranks == m->dist->size && ranks > 1 ? m->settings->copies : 0,
                                  .seed = m->settings->common.seed};
     TESS_TRY(tess_passes_measure(&job, p, error));
     const tess_strip_times *times = &tess_passes_median(p)->times;
@@ -188,7 +207,11 @@ static tess_status time_taller(measuring *m, tess_engine_model *model, const tes
     tess_scale_point point = {0};
     tess_point_passes p;
     taller.height *= ranks;
-    const tess_status status = time_strips(m, model, &taller, ranks, &point, &p, error);
+    tess_bench_settings settings = *m->settings;
+    settings.copies = 0;
+    measuring other = *m;
+    other.settings = &settings;
+    const tess_status status = time_strips(&other, model, &taller, ranks, &point, &p, error);
     *seconds = point.seconds;
     tess_passes_release(&p);
     return status;

@@ -1,6 +1,6 @@
 /* bench_scaling_passes.h: passes of the denoiser over strips of an image. Speeds of ranks are measured before the first pass, which warms
  * up and is not counted; each later one is divided by what the passes before it showed: their mean, in which each counts twice as much
- * as the one before it. A short measurement describes the moment, and a core that others use, too, has another speed a second later. */
+ * as the one before it. After copies, which take long, a pass warms up again. A short measurement describes the moment, and a core that others use, too, has another speed a second later. */
 #ifndef TESS_JOB_BENCH_SCALING_PASSES_H
 #define TESS_JOB_BENCH_SCALING_PASSES_H
 
@@ -11,6 +11,7 @@ typedef struct tess_passes_job {
     tess_engine_model *model; /* loaded */
     const tess_scale_problem *problem;
     int ranks, repeats;
+    int copies; /* between the passes, every rank denoises a whole image as often as that */
     uint64_t seed;
 } tess_passes_job;
 
@@ -24,6 +25,8 @@ typedef struct tess_point_passes {
     tess_divided_pass *list;
     double *seconds; /* of each, in order */
     int count, median;
+    double *copies; /* seconds for each image, when every rank had one, in order */
+    int copy_count;
     double spread;
 } tess_point_passes;
 

@@ -48,7 +48,7 @@ static tess_status open_strip(strip *s, const tess_strips *strips, tess_error *e
     const tess_strip_job *job = s->job;
     const tess_net *net = job->model->model.net;
     tess_dist *dist = job->engine->dist;
-    const int rank = dist->rank;
+    const int rank = job->alone ? 0 : dist->rank;
     if (rank >= strips->count)
         return TESS_OK;
     tess_plan_shape shape = {
@@ -153,12 +153,16 @@ static tess_status time_pass(strip *s, tess_strip_times *times, double *found, t
     if (status == TESS_OK)
         status = one_pass(s, all, &slowest, error);
     if (status == TESS_OK) {
+        double images = 0;
         times->seconds = slowest.seconds;
         times->waiting = slowest.waiting;
         for (int r = 0; r < dist->size; r++) {
             const double busy = all[r].seconds - all[r].waiting;
+            times->busy += busy / (double)(s->job->alone ? dist->size : times->strips.count);
+            images += all[r].seconds > 0 ? 1 / all[r].seconds : 0;
             found[r] = busy > 0 && all[r].expected > 0 ? all[r].expected / busy : 1;
         }
+        times->together = images > 0 ? 1 / images : 0;
     }
     tess_small_free(all);
     return status;
@@ -188,10 +192,11 @@ tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *time
                                tess_error *error)
 {
     tess_dist *dist = job->engine->dist;
-    tess_strips strips = tess_strips_divide(
-        job->model->bound, tess_net_grid(job->model->model.net, TESS_HEIGHT), job->height, job->ranks);
+    tess_strips strips =
+        tess_strips_divide(job->model->bound, tess_net_grid(job->model->model.net, TESS_HEIGHT), job->height,
+                           job->alone ? 1 : job->ranks);
     strip s = {.job = job, .device = job->engine->device};
-    if (job->speeds)
+    if (job->speeds && !job->alone)
         strips = tess_strips_by_speed(&strips, job->speeds);
     TESS_TRY(tess_dist_broadcast(dist, 0, &strips, sizeof strips, error)); /* rank 0's kernels decide */
     *times = (tess_strip_times){.strips = strips};

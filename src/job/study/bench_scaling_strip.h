@@ -10,6 +10,7 @@ typedef struct tess_strip_job {
     tess_engine_model *model; /* loaded */
     int64_t height, width;
     int ranks;            /* the others have nothing to do */
+    bool alone;           /* each rank has the whole image to itself, and no neighbours */
     const double *speeds; /* of these, by which rows are divided; NULL: not known */
     uint64_t seed;
 } tess_strip_job;
@@ -18,6 +19,8 @@ typedef struct tess_strip_times {
     tess_strips strips;
     double seconds;                /* of the slowest rank */
     double waiting;                /* of that rank, inside exchanges */
+    double busy;                   /* mean of the ranks with a part, without exchanges */
+    double together;               /* of all ranks together for one image, if each is alone */
     double sent;                   /* the most bytes of a rank */
     uint64_t bytes, planned_bytes; /* the most of a rank */
 } tess_strip_times;
