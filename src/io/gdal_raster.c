@@ -230,6 +230,8 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
     tess_raster_info *info = &raster->info;
     info->height = tess_gdal.GDALGetRasterYSize(raster->dataset);
     info->width = tess_gdal.GDALGetRasterXSize(raster->dataset);
+    info->own_height = info->height;
+    info->own_width = info->width;
     if (tess_gdal.GDALGetRasterCount(raster->dataset) < 1 || info->height < 1 || info->width < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one raster");
     if ((double)info->height * (double)info->width > MOST_PIXELS)
@@ -243,7 +245,7 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
     TESS_TRY(find_rule(raster, settings, bits, error));
     TESS_TRY(measure(raster, settings->cache, error));
     TESS_TRY(tess_raster_find_opaque(raster, error));
-    if ((info->rule.usual || settings->find_marks) && info->dtype != TESS_U8)
+    if (info->rule.usual && info->dtype != TESS_U8)
         TESS_TRY(tess_raster_sample(raster, error));
     return TESS_OK;
 }

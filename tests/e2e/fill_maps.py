@@ -1,0 +1,101 @@
+"""fill_maps.py PROGRAM: what `fill` takes for voids in second maps and truths."""
+import json
+import sys
+
+import numpy as np
+
+from fill import FAST, NODATA, UTM, Bench, fill, gdal, load, model_weights, save, skip, voids
+from support import write_pth
+
+H, W = 150, 190
+CODES = {np.float32: gdal.GDT_Float32, np.int16: gdal.GDT_Int16, np.int32: gdal.GDT_Int32}
+
+
+def told(bench, *options, source="map.tif"):
+    result = bench.run("fill", bench.path(source), bench.path("out.tif"), "--model", bench.path("net.pth"), "--device", "cpu", *FAST, *options, "--json", bench.path("told.json"))
+    bench.check(result.status == 0, f"{source} {options}: {result}")
+    record = json.loads(bench.path("told.json").read_text()) if result.status == 0 else {"fill": {"voids": {}}}
+    return result.err, record, load(bench.path("out.tif")) if result.status == 0 else np.zeros((H, W))
+
+
+def plane(side, pixel, left, top):
+    """Heights at pixel centres of a grid that begins at this corner, in metres from that of the map; bilinear sampling is exact."""
+    y, x = np.mgrid[0:side[0], 0:side[1]]
+    return 1000 + 0.02 * (left + (x + 0.5) * pixel) + 0.03 * (top + (y + 0.5) * pixel)
+
+
+def lay(path, data, pixel, left, top, nodata=None):
+    save(path, data, nodata=nodata, kind=CODES[data.dtype.type])
+    d = gdal.Open(str(path), gdal.GA_Update)
+    d.SetGeoTransform((500000 + left, pixel, 0, 5100000 - top, 0, -pixel))
+
+
+def check_second(bench):
+    """A plane 5 m below the map on a finer grid, of which small parts are marks: all that is filled is exact."""
+    inner, sea = voids(H, W)
+    z = plane((H, W), 30, 0, 0) + 5
+    save(bench.path("map.tif"), np.where(inner | sea, NODATA, z).astype(np.float32))
+    pixel, left, top = 10, -6005, -8005
+    calm = plane((2000, 2000), pixel, left, top)
+    spot = lambda y, x: (slice(int((30 * y - top) / pixel), int((30 * y - top) / pixel) + 7), slice(int((30 * x - left) / pixel), int((30 * x - left) / pixel) + 7))  # noqa: E731
+    places = [spot(35, 45), spot(42, 60), spot(91, 110), spot(38, 52)]
+    for kind, declared, marks in ((np.float32, None, (-9999,)), (np.float32, None, (-32768, -9999)), (np.float32, None, (1e20, -3.4028234663852886e38)),
+                                  (np.float32, -9999, (-32768, 1e30)), (np.int32, None, (-9999, -32767)), (np.int32, -32768, (-9999,)), (np.int32, None, (99999,)),
+                                  (np.float32, -9999, (9999, 65535, -9999, 1e25)), (np.float32, None, (5e5,))):
+        data = np.round(calm).astype(kind) if kind == np.int32 else calm.astype(kind)
+        for place, mark in zip(places, marks):
+            data[place] = mark
+        lay(bench.path("second.tif"), data, pixel, left, top, declared)
+        err, record, out = told(bench, "--second", bench.path("second.tif"))
+        said = record["fill"]["voids"]
+        filled = inner & (out != NODATA)
+        error = np.abs(out[filled] - z[filled]).max() if filled.any() else np.inf
+        bench.check(error < (1.2 if kind == np.int32 else 0.2), f"{kind.__name__}, {declared} declared, {marks}: no mark enters a height, but by {error}")
+        bench.check(2 * len(marks) <= said.get("left_without_second", 0) <= 9 * len(marks), f"{marks}: pixels of the second map that are void are counted: {said}")
+        beside = [m for m in marks if m != declared] if declared is not None else []
+        listed = [one["value"] for one in said.get("undeclared_second", [])]
+        bench.check(all(m in listed or abs(m) >= 1e20 and any(abs(v) >= 1e20 for v in listed) for m in beside) and err.count("second.tif: ") >= len(listed) and
+                    (not beside or "far from all heights" in err), f"{marks} beside {declared}: told: {err!r} {listed}")
+    lay(bench.path("second.tif"), calm.astype(np.float32), pixel, left, top, None)
+    err, record, out = told(bench, "--second", bench.path("second.tif"))
+    bench.check(err == "" and np.abs(out[inner] - z[inner]).max() < 1e-3 and "undeclared_second" not in record["fill"]["voids"], f"nothing to tell of a good map: {err!r}")
+
+
+def check_zeros(bench):
+    """Zeros in a second map or a truth are told of, as in the map itself."""
+    inner, sea = voids(H, W)
+    z = plane((H, W), 30, 0, 0)
+    data = np.where(inner | sea, NODATA, z + 5).astype(np.float32)
+    save(bench.path("map.tif"), data)
+    for option in ("--second", "--truth"):
+        for declared, advice in ((None, "-a_nodata 0"), (NODATA, "change them to -9999")):
+            other = z.astype(np.float32)
+            other[100:112, 20:40] = 0
+            save(bench.path("other.tif"), other, nodata=declared)
+            err, *_ = told(bench, option, bench.path("other.tif"))
+            bench.check("other.tif: 240 pixels are 0" in err and advice in err, f"{option} with zeros, {declared} declared: {err!r}")
+    data[60:70, 100:110] = 0
+    save(bench.path("map.tif"), data)
+    save(bench.path("other.tif"), z.astype(np.float32), nodata=None)
+    err, *_ = told(bench, "--second", bench.path("other.tif"))
+    bench.check("map.tif: 100 pixels are 0" in err and "other.tif" not in err, f"zeros of the map beside a second one: {err!r}")
+    finer = plane((500, 650), 10, -5, -5).astype(np.float32)
+    finer[10:30, 10:40] = 0
+    save(bench.path("map.tif"), np.where(inner | sea, NODATA, z + 5).astype(np.float32))
+    lay(bench.path("other.tif"), finer, 10, -5, -5)
+    err, *_ = told(bench, "--second", bench.path("other.tif"))
+    bench.check("other.tif: 600 pixels are 0" in err, f"zeros of a second map on another grid: {err!r}")
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    if not bench.has_gdal():
+        skip("the program has no GDAL")
+    write_pth(bench.path("net.pth"), model_weights())
+    check_second(bench)
+    check_zeros(bench)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
