@@ -109,6 +109,8 @@ static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_
     TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, values, error));
     if (flags && raster->info.mask_file)
         TESS_TRY(tess_raster_mask_read(&raster->mask, y, x, h, w, flags, error));
+    for (int64_t i = 0; flags && raster->watch && i < h; i++)
+        tess_void_watch_row(raster->watch, &raster->info.rule, values + i * w, w);
     judge(raster, h * w, values, flags);
     return flags || !raster->marks ? TESS_OK : apply_marks(raster, y, x, h, w, values, error);
 }

@@ -60,11 +60,11 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
     return rule;
 }
 
-static bool is_usual(double sample)
+static bool is_usual(const tess_void_rule *rule, double sample)
 {
     for (int i = 0; i < TESS_VOID_TOPS; i++)
         if (sample == tess_void_marks[i])
-            return true;
+            return !rule->heights[i];
     return fabs(sample) >= TESS_VOID_ABSURD;
 }
 
@@ -88,7 +88,7 @@ bool tess_void_sample(const tess_void_rule *rule, double sample)
 {
     if (!isfinite(sample))
         return true;
-    return (rule->exact && sample == rule->value) || (rule->usual && is_usual(sample)) ||
+    return (rule->exact && sample == rule->value) || (rule->usual && is_usual(rule, sample)) ||
            is_marked(rule, sample) || (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
@@ -104,7 +104,7 @@ void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_
     for (int64_t i = 0; i < count; i++)
         empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
     for (int64_t i = 0; rule->usual && i < count; i++)
-        empty[i] |= is_usual(samples[i]);
+        empty[i] |= is_usual(rule, samples[i]);
     for (int64_t i = 0; marked && i < count; i++)
         empty[i] |= is_marked(rule, samples[i]);
 }

@@ -23,13 +23,14 @@ extern const double tess_void_marks[TESS_VOID_MARKS]; /* from TESS_VOID_TOPS on 
 
 typedef struct tess_void_rule {
     tess_dtype dtype;
-    double least, most;          /* of the samples: fewer bits than the type's in some TIFFs */
-    bool exact;                  /* `value` is void */
-    double value;                /* converted to the type */
-    bool usual;                  /* the usual markers are void */
-    bool marks[TESS_VOID_MARKS]; /* tess_void_marks[i] is void */
-    bool absurd;                 /* 1e20 and beyond are void */
-    bool limits;                 /* samples below `low` or above `high` are void */
+    double least, most;           /* of the samples: fewer bits than the type's in some TIFFs */
+    bool exact;                   /* `value` is void */
+    double value;                 /* converted to the type */
+    bool usual;                   /* the usual markers are void */
+    bool heights[TESS_VOID_TOPS]; /* but not this one: the terrain around it goes on to it */
+    bool marks[TESS_VOID_MARKS];  /* tess_void_marks[i] is void */
+    bool absurd;                  /* 1e20 and beyond are void */
+    bool limits;                  /* samples below `low` or above `high` are void */
     double low, high;
     bool avoid; /* another value that results must not take: declared in the file, but not applied */
     double avoided;

@@ -1,4 +1,4 @@
-"""fill_maps.py PROGRAM: what `fill` takes for voids in second maps and truths."""
+"""fill_maps.py PROGRAM: what `fill` takes for voids in second maps and truths, islands, depths and very low relief."""
 import json
 import sys
 
@@ -87,6 +87,61 @@ def check_zeros(bench):
     bench.check("other.tif: 600 pixels are 0" in err, f"zeros of a second map on another grid: {err!r}")
 
 
+def counted(bench, data, name):
+    """The map after filling, and how many pixels counted as void. It declares nothing."""
+    save(bench.path("map.tif"), data, nodata=None, kind=CODES[data.dtype.type])
+    err, record, out = told(bench, "--voids", "all")
+    bench.check(err == "", f"{name}: nothing to tell: {err!r}")
+    return out, record["fill"]["voids"].get("pixels")
+
+
+def check_islands(bench):
+    """A small island in a map of calm sea is no outlier; spikes, constants and noise are."""
+    inner, sea = voids(H, W)
+    dice = np.random.default_rng(7)
+    y, x = np.mgrid[0:H, 0:W]
+    calm = 0.01 * np.sin(x / 9) * np.cos(y / 7)
+    island = 400 * np.maximum(0, 1 - ((y - 70) ** 2 + (x - 140) ** 2) / 81) + 5 * np.sin(x) * np.cos(y)
+    for sign in (1, -1):
+        land = np.where(island > 6, sign * island, calm).astype(np.float32)
+        bench.check(0 < (island > 6).mean() < 0.01, "the island is on less than a hundredth")
+        data = land.copy()
+        data[inner] = NODATA
+        data[68:72, 138:142] = NODATA
+        void = data == NODATA
+        out, count = counted(bench, data, "island")
+        bench.check(count == void.sum() and np.array_equal(out[~void], data[~void]), f"heights of an island of sign {sign} stay: {count} voids of {void.sum()}")
+        data[100, 20] = sign * 3e6
+        out, count = counted(bench, data, "island and spike")
+        bench.check(count == void.sum() + 1 and abs(out[100, 20]) < 1e4, f"a spike beside an island is an outlier: {count}")
+    for name, block in (("spike", np.full((1, 1), 2e5)), ("constant", np.full((12, 14), 2e5)), ("noise", dice.uniform(-1e6, 1e6, (12, 14))),
+                        ("resampled spike", 1e6 * np.outer([0.25, 0.5, 1, 0.5, 0.25], [0.25, 0.5, 1, 0.5, 0.25]))):
+        data = calm.astype(np.float32)
+        data[inner] = NODATA
+        data[60:60 + block.shape[0], 100:100 + block.shape[1]] = block
+        out, count = counted(bench, data, name)
+        bench.check(count == inner.sum() + block.size and np.abs(out).max() < 3, f"{name}: {count} voids, {np.abs(out).max()}")
+
+
+def check_depths(bench):
+    """Depths of -999 m are heights where the ground goes on to them, and marks where it does not."""
+    inner, _ = voids(H, W)
+    y, x = np.mgrid[0:H, 0:W]
+    for kind in (np.float32, np.int16):
+        for name, ground, mark in (("shelf", -1000 + 0.3 * x + 0.2 * y - 40, -999), ("slope", -3000 + 30 * x + 7 * y, -999), ("trench", -10300 + 3 * x + 2 * y, -9999)):
+            data = np.round(ground).astype(kind)
+            bench.check((data == mark).any(), f"{name} has {mark}")
+            data[inner] = -32768
+            out, count = counted(bench, data, name)
+            bench.check(count == inner.sum() and np.array_equal(out[~inner], data[~inner]), f"{mark} on a {name} of {kind.__name__} stays: {count} voids of {inner.sum()}")
+        for name, ground in (("sea", -5000 + 33 * x + 7 * y), ("hills", 300 + 100 * np.sin(x / 9)), ("flat sea", 0 * x - 3)):
+            data = np.round(ground).astype(kind)
+            data[data == -999] = -998
+            data[inner] = -999
+            _, count = counted(bench, data, name)
+            bench.check(count == inner.sum(), f"-999 in {name} of {kind.__name__} is void: {count} of {inner.sum()}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
@@ -94,6 +149,8 @@ def main():
     write_pth(bench.path("net.pth"), model_weights())
     check_second(bench)
     check_zeros(bench)
+    check_islands(bench)
+    check_depths(bench)
     return bench.finish()
 
 

@@ -48,7 +48,7 @@ tess_status tess_fill_look_at(tess_raster *raster, tess_memory *memory, tess_sto
     const tess_status status = look(raster, rows, room.data, stop, &found->zeros, error);
     tess_raster_watch(raster, NULL);
     tess_block_free(&room);
-    if (status == TESS_OK && tess_void_watch_end(&found->marks))
+    if (status == TESS_OK && tess_void_watch_end(&found->marks, &info->rule))
         tess_raster_add_marks(raster, &found->marks);
     return status;
 }

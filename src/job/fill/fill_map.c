@@ -111,7 +111,7 @@ static tess_status scan(tess_fill_map *map, bool declared_only, tess_stop *stop,
     const tess_status status = scan_rows(map, zeros, stop, error);
     tess_raster_watch(map->raster, NULL);
     TESS_TRY(status);
-    if (tess_void_watch_end(marks) && !declared_only) {
+    if (tess_void_watch_end(marks, &info->rule) && !declared_only) {
         tess_raster_add_marks(map->raster, marks);
         TESS_TRY(scan_rows(map, zeros, stop, error));
     }
