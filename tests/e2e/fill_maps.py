@@ -142,6 +142,24 @@ def check_depths(bench):
             bench.check(count == inner.sum(), f"-999 in {name} of {kind.__name__} is void: {count} of {inner.sum()}")
 
 
+def check_low(bench):
+    """A surface of very low relief is filled as the same surface of higher relief, also far above 0."""
+    inner, sea = voids(H, W)
+    y, x = np.mgrid[0:H, 0:W]
+    z = 100 * np.sin(x / 17) * np.cos(y / 13) + 5 * np.sin(1.7 * x + 0.9 * y) + 3 * np.cos(0.8 * x - 2.1 * y)
+    outs = {}
+    for scale, offset in ((1, 0), (2.0**-13, 0), (2.0**-13, 7.3), (2.0**-30, 0), (2.0**-13, 0.5)):
+        data = np.where(inner | sea, NODATA, scale * z + offset)
+        save(bench.path("map.tif"), data, kind=gdal.GDT_Float64)
+        result = bench.run("fill", bench.path("map.tif"), bench.path("out.tif"), "--steps", 4, "--device", "cpu")
+        bench.check(result.status == 0, f"{scale}: {result}")
+        outs[scale, offset] = (load(bench.path("out.tif"))[inner] - offset) / scale
+    usual, spread = outs[1, 0], np.abs(outs[1, 0] - z[inner]).max()
+    bench.check(spread > 0.5, f"the fill is not the truth, but by {spread}")
+    for key, out in outs.items():
+        bench.check(np.abs(out - usual).max() < 0.05, f"heights times {key[0]} plus {key[1]}: as the map itself to {np.abs(out - usual).max()}")
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
@@ -151,6 +169,7 @@ def main():
     check_zeros(bench)
     check_islands(bench)
     check_depths(bench)
+    check_low(bench)
     return bench.finish()
 
 

@@ -126,7 +126,8 @@ static tess_status scan(tess_fill_map *map, bool declared_only, tess_stop *stop,
             "some pixels are %.9g, which is no height: give them the file's nodata value, or name "
             "all voids in a `mask`",
             farthest);
-    map->base = round((map->low + map->high) / 2);
+    const double middle = (map->low + map->high) / 2;
+    map->base = map->high - map->low < 1 ? middle : round(middle);
     return TESS_OK;
 }
 
