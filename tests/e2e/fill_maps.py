@@ -1,4 +1,5 @@
-"""fill_maps.py PROGRAM: what `fill` takes for voids in second maps and truths, islands, depths and very low relief."""
+"""fill_maps.py PROGRAM: what `fill` takes for voids in second maps and truths, islands, depths and very low relief, and
+the digits of ASCII grids."""
 import json
 import sys
 
@@ -160,6 +161,37 @@ def check_low(bench):
         bench.check(np.abs(out - usual).max() < 0.05, f"heights times {key[0]} plus {key[1]}: as the map itself to {np.abs(out - usual).max()}")
 
 
+def check_ascii(bench):
+    """Numbers of an ASCII grid keep the digits that they have; those that float32 holds stay float32."""
+    y, x = np.mgrid[0:80, 0:90]
+    hole = (slice(30, 40), slice(30, 45))
+    for digits, nodata, z, kind in ((0, "-9999", 20000001 + 3 * x + 2 * y, np.int32), (0, "-9999.0", 20000001 + 3 * x + 2 * y, np.float64), (3, "-9999", 123456.789 + 0.003 * x, np.float64),
+                                    (2, "-9999", 1234.56 + 0.01 * x, np.float32), (0, "-3.4028234663852886e+38", 20000001 + 3 * x, np.float64), (1, "-9999.00", 0.5 + x, np.float32)):
+        words = np.char.mod(f"%.{digits}f", z).astype(object)
+        words[hole] = nodata
+        head = f"ncols 90\nnrows 80\nxllcorner 123456.789\nyllcorner 0\ncellsize 30\nNODATA_value {nodata}\n"
+        bench.path("map.asc").write_text(head + "\n".join(" ".join(row) for row in words) + "\n")
+        there = np.ones(z.shape, bool)
+        there[hole] = False
+        want = np.array(words[there], dtype=kind)
+        _, record, out = told(bench, source="map.asc")
+        bench.check(record["fill"]["voids"].get("filled_pixels") == 150 and out.dtype == kind and np.array_equal(out[there], want), f"{words[3, 2]} beside {nodata}: {out.dtype} {out[3, 2]!r}")
+        record = fill(bench, "out.asc", source="map.asc")
+        rows = [line.split() for line in bench.path("out.asc").read_text().splitlines() if not line[0].isalpha()] if record else []
+        bench.check(record and np.array_equal(np.array(rows, float).astype(kind)[there], want), f"as text: {rows and rows[3][2]} of {words[3, 2]}")
+
+
+def check_int8(bench):
+    """Samples of int8, and what to do, which a conversion by gdal_translate may spoil."""
+    z = (np.arange(H * W) % 200 - 100).astype(np.int8).reshape(H, W)
+    options = ["PIXELTYPE=SIGNEDBYTE"] if gdal.VersionInfo() < "3070000" else []
+    d = gdal.GetDriverByName("GTiff").Create(str(bench.path("bytes.tif")), W, H, 1, gdal.GDT_Byte if options else gdal.GDT_Int8, options)
+    d.GetRasterBand(1).WriteRaster(0, 0, W, H, z.tobytes())
+    del d
+    result = bench.run("fill", bench.path("bytes.tif"), bench.path("no.tif"), "--model", bench.path("net.pth"), *FAST)
+    bench.check_refused(result, 1, "bytes.tif", *(("int8", "astype('int16')") if options else ("Int8", "-ot Int16")))
+
+
 def main():
     bench = Bench(sys.argv[1])
     if not bench.has_gdal():
@@ -170,6 +202,8 @@ def main():
     check_islands(bench)
     check_depths(bench)
     check_low(bench)
+    check_ascii(bench)
+    check_int8(bench)
     return bench.finish()
 
 
