@@ -53,7 +53,8 @@ static void test_marks(void)
 {
     for (int mark = 0; mark < TESS_VOID_TOPS; mark++) {
         CHECK(!is_void_after(mark, 1, 0) && !is_void_after(mark, 300, 0));
-        CHECK(is_void_after(mark, 1, 1100) && is_void_after(mark, -20, 33000) && is_void_after(mark, 0, 1200));
+        CHECK(is_void_after(mark, 1, 1100) && is_void_after(mark, -20, 33000) &&
+              is_void_after(mark, 0, 1200));
     }
 }
 
