@@ -13,6 +13,7 @@
 #include <cpl_vsi.h>
 #include <gdal.h>
 #include <gdal_alg.h>
+#include <gdal_vrt.h>
 #include <gdalwarper.h>
 #include <ogr_srs_api.h>
 #else /* Debian's folder, for files compiled without GDAL's include folder */
@@ -22,6 +23,7 @@
 #include <gdal/cpl_vsi.h>
 #include <gdal/gdal.h>
 #include <gdal/gdal_alg.h>
+#include <gdal/gdal_vrt.h>
 #include <gdal/gdalwarper.h>
 #include <gdal/ogr_srs_api.h>
 #endif
@@ -120,6 +122,10 @@
     X(GDALCreateWarpOperation)                                                                               \
     X(GDALDestroyWarpOperation)                                                                              \
     X(GDALWarpRegionToBuffer)                                                                                \
+    X(VRTCreate)                                                                                             \
+    X(VRTAddBand)                                                                                            \
+    X(VRTAddFuncSource)                                                                                      \
+    X(VRTAddSimpleSource)                                                                                    \
     X(OSRSetPROJEnableNetwork)                                                                               \
     X(CPLCalloc)
 

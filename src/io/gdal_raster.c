@@ -5,6 +5,7 @@
  * of any width can be opened; windows of a raster with a wider row of blocks decode some blocks twice. */
 #define _XOPEN_SOURCE 700
 #include "io/gdal_raster.h"
+#include "io/asc_probe.h"
 #include "io/gdal_envi.h"
 
 #include <math.h>
@@ -124,12 +125,21 @@ static tess_status check_type(tess_raster *raster, int *bits, tess_error *error)
     size_t k = 0;
     while (k < sizeof kinds / sizeof *kinds && kinds[k].gdal != type)
         k++;
-    if (k == sizeof kinds / sizeof *kinds ||
-        strcmp(tess_raster_structure(raster->band, "PIXELTYPE"), "SIGNEDBYTE") == 0)
+    if (strcmp(tess_raster_structure(raster->band, "PIXELTYPE"), "SIGNEDBYTE") == 0)
+        return tess_fail(
+            error, TESS_UNSUPPORTED,
+            "has samples of int8, of which gdal_translate may make unsigned ones; save them as int16, in "
+            "NumPy: band.view('int8').astype('int16')");
+    if (k == sizeof kinds / sizeof *kinds) {
+        const char *name = tess_gdal.GDALGetDataTypeName(type);
         return tess_fail(error, TESS_UNSUPPORTED,
                          "has samples of type %s, which are not read as heights; convert it with "
-                         "gdal_translate -ot Float32",
-                         k < sizeof kinds / sizeof *kinds ? "Int8" : tess_gdal.GDALGetDataTypeName(type));
+                         "gdal_translate -ot %s",
+                         name,
+                         strcmp(name, "Int8") == 0 ? "Int16"
+                         : strstr(name, "Int64")   ? "Float64"
+                                                   : "Float32");
+    }
     raster->info.dtype = kinds[k].dtype;
     *bits = depth[0] ? atoi(depth) : 0;
     if (*bits > 0 && *bits < 32 && type == GDT_Float32)
@@ -220,16 +230,36 @@ static tess_status measure(tess_raster *raster, int64_t wanted, tess_error *erro
     return TESS_OK;
 }
 
+/* GDAL reads ASCII grids as float32 unless it is told otherwise. */
+static tess_status open_dataset(tess_raster *raster, tess_error *error)
+{
+    static const char option[] = "AAIGRID_DATATYPE";
+    TESS_TRY(tess_gdal_open(raster->path, 0, &raster->dataset, error));
+    GDALRasterBandH band = tess_gdal.GDALGetRasterBand(raster->dataset, 1);
+    const char *driver = tess_gdal.GDALGetDescription(tess_gdal.GDALGetDatasetDriver(raster->dataset));
+    if (strcmp(driver, "AAIGrid") != 0 || !band || tess_gdal.GDALGetRasterDataType(band) != GDT_Float32 ||
+        !tess_asc_needs_doubles(raster->path))
+        return TESS_OK;
+    tess_gdal.GDALClose(raster->dataset);
+    raster->dataset = NULL;
+    tess_gdal.CPLSetThreadLocalConfigOption(option, "Float64");
+    const tess_status status = tess_gdal_open(raster->path, 0, &raster->dataset, error);
+    tess_gdal.CPLSetThreadLocalConfigOption(option, NULL);
+    return status;
+}
+
 static tess_status open_raster(tess_raster *raster, const tess_raster_settings *settings, tess_error *error)
 {
     int bits = 0;
-    TESS_TRY(tess_gdal_open(raster->path, 0, &raster->dataset, error));
+    TESS_TRY(open_dataset(raster, error));
     TESS_TRY(tess_gdal_envi_size(raster->dataset, raster->path, error));
     if (stat(raster->path, &raster->about) != 0)
         return tess_fail(error, TESS_IO_FAILED, "cannot be opened for reading");
     tess_raster_info *info = &raster->info;
     info->height = tess_gdal.GDALGetRasterYSize(raster->dataset);
     info->width = tess_gdal.GDALGetRasterXSize(raster->dataset);
+    info->own_height = info->height;
+    info->own_width = info->width;
     if (tess_gdal.GDALGetRasterCount(raster->dataset) < 1 || info->height < 1 || info->width < 1)
         return tess_fail(error, TESS_BAD_INPUT, "holds no raster; name a file of one raster");
     if ((double)info->height * (double)info->width > MOST_PIXELS)
@@ -243,7 +273,7 @@ static tess_status open_raster(tess_raster *raster, const tess_raster_settings *
     TESS_TRY(find_rule(raster, settings, bits, error));
     TESS_TRY(measure(raster, settings->cache, error));
     TESS_TRY(tess_raster_find_opaque(raster, error));
-    if ((info->rule.usual || settings->find_marks) && info->dtype != TESS_U8)
+    if (info->rule.usual && info->dtype != TESS_U8)
         TESS_TRY(tess_raster_sample(raster, error));
     return TESS_OK;
 }

@@ -61,13 +61,16 @@ tess_status tess_raster_mask_read(tess_raster_mask *mask, int64_t y, int64_t x, 
                                   uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
 enum { TESS_MASK_BIT = 4 };
 
-/* Finds the limits of outliers, or marks beside declared voids, from a sample of the raster's pixels. */
+/* Finds the limits of outliers and the tops from a sample of the raster's pixels. */
 tess_status tess_raster_sample(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;
 /* Finds what the mask or alpha band has at valid pixels. */
 tess_status tess_raster_find_opaque(tess_raster *raster, tess_error *error) TESS_MUST_CHECK;
 
 /* One window of GDAL's samples, as doubles. */
 tess_status tess_raster_samples(GDALRasterBandH band, int64_t y, int64_t x, int64_t h, int64_t w,
+                                double *values, tess_error *error) TESS_MUST_CHECK;
+/* The same of the raster's own grid, NaN in voids; but not where an alpha band alone says so. */
+tess_status tess_raster_heights(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
                                 double *values, tess_error *error) TESS_MUST_CHECK;
 /* For a second raster: samples of a window of the first one's grid; NaN where it has none. */
 tess_status tess_raster_warp_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,

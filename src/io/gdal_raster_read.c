@@ -106,14 +106,39 @@ static tess_status read_window(tess_raster *raster, int64_t y, int64_t x, int64_
 {
     if (flags)
         TESS_TRY(read_marks(raster, y, x, h, w, flags, error));
-    if (raster->warp)
-        TESS_TRY(tess_raster_warp_read(raster, y, x, h, w, values, error));
-    else
-        TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, values, error));
+    TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, values, error));
     if (flags && raster->info.mask_file)
         TESS_TRY(tess_raster_mask_read(&raster->mask, y, x, h, w, flags, error));
+    for (int64_t i = 0; flags && raster->watch && i < h; i++)
+        tess_void_watch_row(raster->watch, &raster->info.rule, values + i * w, w);
     judge(raster, h * w, values, flags);
     return flags || !raster->marks ? TESS_OK : apply_marks(raster, y, x, h, w, values, error);
+}
+
+/* The warper has left out what is void: no value between heights is a mark. */
+static tess_status read_warped(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
+                               double *values, uint8_t *flags, tess_error *error)
+{
+    TESS_TRY(tess_raster_warp_read(raster, y, x, h, w, values, error));
+    for (int64_t i = 0; i < h * w; i++)
+        values[i] = isfinite(values[i]) ? values[i] * raster->info.scale + raster->info.offset : (double)NAN;
+    for (int64_t i = 0; flags && i < h * w; i++)
+        flags[i] = isfinite(values[i]) ? TESS_PIXEL_VALID : TESS_PIXEL_VOID;
+    return TESS_OK;
+}
+
+tess_status tess_raster_heights(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w,
+                                double *values, tess_error *error)
+{
+    uint8_t empty[PIECE];
+    TESS_TRY(tess_raster_samples(raster->band, y, x, h, w, values, error));
+    for (int64_t first = 0; first < h * w; first += PIECE) {
+        const int64_t some = tess_min_i64(PIECE, h * w - first);
+        tess_void_samples(&raster->info.rule, values + first, some, empty);
+        for (int64_t i = 0; i < some; i++)
+            values[first + i] = empty[i] ? (double)NAN : values[first + i];
+    }
+    return raster->marks && !raster->info.alpha ? apply_marks(raster, y, x, h, w, values, error) : TESS_OK;
 }
 
 void tess_raster_watch(tess_raster *raster, tess_void_watch *watch)
@@ -134,9 +159,22 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
         return tess_fail(error, TESS_INTERNAL, "%s: a window outside the raster", raster->path);
     const double start = tess_trace_begin(raster->memory->trace);
     tess_raster_lock();
-    const tess_status status = read_window(raster, y, x, h, w, values, flags, error);
+    const tess_status status =
+        (raster->warp ? read_warped : read_window)(raster, y, x, h, w, values, flags, error);
     tess_raster_unlock();
     tess_trace_end(raster->memory->trace, TESS_TRACE_READ, "read a window", start);
+    return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, raster->path);
+}
+
+tess_status tess_raster_read_own(tess_raster *raster, int64_t y, int64_t rows, double *values, uint8_t *flags,
+                                 tess_error *error)
+{
+    const tess_raster_info *info = &raster->info;
+    if (y < 0 || rows < 1 || y > info->own_height - rows)
+        return tess_fail(error, TESS_INTERNAL, "%s: rows outside the raster", raster->path);
+    tess_raster_lock();
+    const tess_status status = read_window(raster, y, 0, rows, info->own_width, values, flags, error);
+    tess_raster_unlock();
     return status == TESS_OK ? TESS_OK : tess_fail_prefix(error, status, raster->path);
 }
 
@@ -175,10 +213,7 @@ tess_status tess_raster_sample(tess_raster *raster, tess_error *error)
     int64_t count;
     tess_block samples = {0};
     TESS_TRY(take_sample(raster, raster->band, &samples, &count, error));
-    if (raster->info.rule.usual)
-        raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
-    else
-        tess_void_find_marks(&raster->info.rule, samples.data, count);
+    raster->info.sampled = tess_void_find_limits(&raster->info.rule, samples.data, count);
     tess_block_free(&samples);
     return TESS_OK;
 }

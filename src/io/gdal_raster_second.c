@@ -4,7 +4,8 @@
  * GDAL's warper computes a window at a time into the caller's memory. A window that needs many pixels of a finer
  * map is cut, so that the warper's own buffers stay within a limit that is known beforehand. Between systems
  * the transformation is exact to an eighth of a pixel, as gdalwarp's. Void pixels of the other map never enter a
- * value: the warper gets its nodata value. */
+ * value: the warper takes one nodata value, and a map may have several marks. So it reads from a VRT in memory, whose
+ * samples are the map's, but NaN in all voids. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ struct tess_raster_warp {
     void *exact, *approximate; /* transformers */
     GDALWarpOptions *options;
     GDALWarpOperationH operation;
-    int64_t height, width; /* of the grid */
+    VRTDatasetH heights; /* the band, NaN in voids; then the alpha band, if there is one */
 };
 
 void tess_raster_warp_close(tess_raster *raster)
@@ -31,36 +32,14 @@ void tess_raster_warp_close(tess_raster *raster)
         tess_gdal.GDALDestroyWarpOperation(warp->operation);
     if (warp->options)
         tess_gdal.GDALDestroyWarpOptions(warp->options);
+    if (warp->heights)
+        tess_gdal.GDALClose(warp->heights);
     if (warp->approximate)
         tess_gdal.GDALDestroyApproxTransformer(warp->approximate);
     if (warp->exact)
         tess_gdal.GDALDestroyGenImgProjTransformer(warp->exact);
     tess_small_free(warp);
     raster->warp = NULL;
-}
-
-/* Without a declared value, the marker that occurs most among the sampled pixels is given to the warper. */
-static double find_marker(tess_raster *second, bool *found)
-{
-    enum { KINDS = TESS_VOID_MARKS, SIDE = 64, WINDOWS = 12 };
-    const tess_raster_info *info = &second->info;
-    int64_t counts[KINDS] = {0}, best = 0;
-    double samples[SIDE * SIDE];
-    const int64_t h = tess_min_i64(SIDE, info->height), w = tess_min_i64(SIDE, info->width);
-    for (int i = 0; i < WINDOWS * WINDOWS; i++) {
-        const int64_t y = (info->height - h) * (i / WINDOWS) / (WINDOWS - 1),
-                      x = (info->width - w) * (i % WINDOWS) / (WINDOWS - 1);
-        if (tess_raster_samples(second->band, y, x, h, w, samples, NULL) != TESS_OK)
-            break;
-        for (int64_t p = 0; p < h * w; p++)
-            for (int k = 0; k < KINDS; k++)
-                counts[k] +=
-                    samples[p] == tess_void_marks[k] && tess_void_sample(&info->rule, tess_void_marks[k]);
-    }
-    for (int k = 1; k < KINDS; k++)
-        best = counts[k] > counts[best] ? k : best;
-    *found = counts[best] > 0;
-    return tess_void_marks[best];
 }
 
 static tess_status check_place(const tess_raster_info *grid, const tess_raster_info *other, tess_error *error)
@@ -100,34 +79,51 @@ static tess_status make_transformers(tess_raster_warp *warp, tess_raster *second
                              : tess_fail(error, TESS_NO_MEMORY, "no memory to lay it over the raster");
 }
 
+/* Called by the warper, while the lock is held. */
+static CPLErr read_heights(void *raster, int x, int y, int w, int h, void *values)
+{
+    tess_error error;
+    return tess_raster_heights(raster, y, x, h, w, values, &error) == TESS_OK ? CE_None : CE_Failure;
+}
+
+static tess_status make_heights(tess_raster_warp *warp, tess_raster *second, tess_error *error)
+{
+    const tess_raster_info *info = &second->info;
+    const int w = (int)info->width, h = (int)info->height;
+    warp->heights = tess_gdal.VRTCreate(w, h);
+    bool good = warp->heights && tess_gdal.VRTAddBand(warp->heights, GDT_Float64, NULL) == CE_None &&
+                tess_gdal.VRTAddFuncSource(tess_gdal.GDALGetRasterBand(warp->heights, 1), read_heights,
+                                           second, VRT_NODATA_UNSET) == CE_None;
+    if (good && info->alpha) {
+        GDALRasterBandH alpha = tess_gdal.GDALGetRasterBand(second->dataset, info->alpha);
+        good = tess_gdal.VRTAddBand(warp->heights, tess_gdal.GDALGetRasterDataType(alpha), NULL) == CE_None &&
+               tess_gdal.VRTAddSimpleSource(tess_gdal.GDALGetRasterBand(warp->heights, 2), alpha, 0, 0, w, h,
+                                            0, 0, w, h, "near", VRT_NODATA_UNSET) == CE_None;
+    }
+    return good ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory to lay it over the raster");
+}
+
 static tess_status make_operation(tess_raster_warp *warp, tess_raster *second, tess_resampling resampling,
                                   tess_error *error)
 {
-    tess_raster_info *info = &second->info;
+    const tess_raster_info *info = &second->info;
     GDALWarpOptions *o = warp->options = tess_gdal.GDALCreateWarpOptions();
-    bool marker = false;
-    if (info->rule.usual) {
-        const double value = find_marker(second, &marker);
-        info->rule.exact = marker;
-        info->rule.value = value;
-    }
     o->eWorkingDataType = GDT_Float64;
     o->eResampleAlg = resampling == TESS_CUBIC ? GRA_Cubic : GRA_Bilinear;
     o->dfWarpMemoryLimit = (double)SOURCE_PIXELS * BYTES_A_PIXEL;
-    o->hSrcDS = second->dataset;
+    o->hSrcDS = warp->heights;
     o->nBandCount = 1;
     o->panSrcBands = tess_gdal.CPLCalloc(1, sizeof(int)); /* freed with the options */
     o->panDstBands = tess_gdal.CPLCalloc(1, sizeof(int));
-    o->panSrcBands[0] = info->band;
+    o->panSrcBands[0] = 1;
     o->panDstBands[0] = 1;
-    if (info->alpha) { /* a mask band needs no mention */
+    if (info->alpha) {
         char opaque[32];
         snprintf(opaque, sizeof opaque, "%.9g", second->opaque);
-        o->nSrcAlphaBand = info->alpha;
+        o->nSrcAlphaBand = 2;
         o->papszWarpOptions = tess_gdal.CSLSetNameValue(o->papszWarpOptions, "SRC_ALPHA_MAX", opaque);
     }
-    if (info->rule.exact || info->dtype == TESS_F32 || info->dtype == TESS_F64)
-        tess_gdal.GDALWarpInitSrcNoDataReal(o, info->rule.exact ? info->rule.value : (double)NAN);
+    tess_gdal.GDALWarpInitSrcNoDataReal(o, (double)NAN);
     tess_gdal.GDALWarpInitDstNoDataReal(o, (double)NAN);
     o->pTransformerArg = warp->approximate;
     o->pfnTransformer = tess_gdal.GDALApproxTransform;
@@ -189,24 +185,6 @@ tess_status tess_raster_warp_read(tess_raster *raster, int64_t y, int64_t x, int
     return TESS_OK;
 }
 
-/* The warper takes one value for void, which is the declared one. */
-static tess_status check_marks(const tess_raster_info *info, tess_error *error)
-{
-    int mark = info->rule.usual ? TESS_VOID_MARKS : 0;
-    while (mark < TESS_VOID_MARKS && !info->rule.marks[mark])
-        mark++;
-    if (mark == TESS_VOID_MARKS && !info->rule.absurd)
-        return TESS_OK;
-    char value[32] = "1e20 and beyond";
-    if (mark < TESS_VOID_MARKS)
-        snprintf(value, sizeof value, "%g", tess_void_marks[mark]);
-    return tess_fail(
-        error, TESS_BAD_INPUT,
-        "has pixels of %s, far from all heights, beside the voids that it declares: give these the same "
-        "nodata value",
-        value);
-}
-
 static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess_resampling resampling,
                             tess_error *error)
 {
@@ -214,11 +192,11 @@ static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess
     const tess_raster_info *grid = &raster->info;
     tess_raster_info *info = &second->info;
     TESS_TRY(check_place(grid, info, error));
-    TESS_TRY(check_marks(info, error));
     tess_raster_warp *warp = second->warp = tess_small_alloc(1, sizeof *warp);
     if (!warp)
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     TESS_TRY(make_transformers(warp, second, grid, error));
+    TESS_TRY(make_heights(warp, second, error));
     TESS_TRY(make_operation(warp, second, resampling, error));
     TESS_TRY(tess_block_alloc(second->memory, &second->mask.piece, TESS_MEM_HOST,
                               SIDE * SIDE * sizeof(double), error));
@@ -227,7 +205,6 @@ static tess_status lay_over(tess_raster *second, const tess_raster *raster, tess
     tess_gdal_cache_share(second->memory, 0, buffers);
     second->counted += buffers;
     info->held_bytes += (size_t)buffers + second->mask.piece.bytes;
-    second->marks = NULL; /* the warper applies them */
     info->height = grid->height;
     info->width = grid->width;
     memcpy(info->transform, grid->transform, sizeof info->transform);

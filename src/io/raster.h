@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/stop.h"
-#include "io/raster_void.h"
+#include "io/raster_void_watch.h"
 #include "tensor/tensor.h"
 
 typedef struct tess_raster tess_raster;               /* owned by the caller: tess_raster_close */
@@ -24,8 +24,6 @@ typedef struct tess_raster_settings {
     int band;                     /* from 1; 0: the only band that is no alpha */
     tess_raster_nodata nodata_is; /* where the nodata value comes from */
     double nodata;                /* with TESS_NODATA_GIVEN */
-    bool
-        find_marks; /* adds marks beside declared voids to the rule, as far as a sample of the pixels has them */
     const char *mask; /* a raster of the same size, nonzero where pixels are to be filled; or NULL */
     int64_t cache;    /* bytes of GDAL's cache for this raster; 0: what a row of blocks needs */
 } tess_raster_settings;
@@ -34,9 +32,10 @@ enum { TESS_RASTER_MOST_OVERVIEWS = 32 };
 
 typedef struct tess_raster_info {
     int64_t height, width;
-    int bands, band;    /* alpha included; the one that is read, from 1 */
-    tess_dtype dtype;   /* of the file: U8, U16, I16, U32, I32, F32 or F64 */
-    const char *driver; /* GDAL's name: "GTiff" */
+    int64_t own_height, own_width; /* of the file, where a second map is laid over another grid */
+    int bands, band;               /* alpha included; the one that is read, from 1 */
+    tess_dtype dtype;              /* of the file: U8, U16, I16, U32, I32, F32 or F64 */
+    const char *driver;            /* GDAL's name: "GTiff" */
     bool has_transform;
     double transform[6];  /* GDAL's: x = t[0] + column * t[1] + row * t[2], then y */
     const char *crs;      /* WKT; "" when the file has none */
@@ -69,9 +68,12 @@ const tess_raster_info *tess_raster_describe(const tess_raster *raster);
  * pixel without one is NaN) and flags, which may be NULL. Pixels that the mask file marks keep their value. */
 tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t h, int64_t w, double *values,
                              uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
-/* From now on counts the valid samples of windows that are read with flags; NULL: no more. Not owned. */
+/* `rows` whole rows of the file, where a second map is laid over another grid; else the same as tess_raster_read. */
+tess_status tess_raster_read_own(tess_raster *raster, int64_t y, int64_t rows, double *values, uint8_t *flags,
+                                 tess_error *error) TESS_MUST_CHECK;
+/* From now on watches the samples of windows of the file that are read with flags; NULL: no more. Not owned. */
 void tess_raster_watch(tess_raster *raster, tess_void_watch *watch);
-/* Makes marks that were found void in all later windows and outputs. */
+/* Changes the rule for all later windows and outputs as the watch says. */
 void tess_raster_add_marks(tess_raster *raster, const tess_void_watch *watch);
 void tess_raster_close(tess_raster *raster);
 
@@ -133,7 +135,8 @@ tess_status tess_raster_output_commit(tess_raster_output *output, tess_stop *sto
 void tess_raster_output_abandon(tess_raster_output *output);
 
 /* Another elevation map, warped to the raster's grid: tess_raster_read reads from it as from the raster itself,
- * void where it has no value. settings->mask is ignored. */
+ * void where it has no value. Its voids, also those that are added to its rule later, never enter a value.
+ * settings->mask is ignored. */
 typedef enum tess_resampling { TESS_BILINEAR, TESS_CUBIC } tess_resampling;
 tess_status tess_raster_second(tess_memory *memory, const char *path, const tess_raster *raster,
                                const tess_raster_settings *settings, tess_resampling resampling,

@@ -5,9 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* 1e30, the largest float and the like mark voids; no unit makes a height so large. */
-static const double ABSURD = 1e20;
-
 const double tess_void_marks[TESS_VOID_MARKS] = {-9999, -99999, -999,      -32768,    -32767,
                                                  9999,  99999,  INT16_MAX, UINT16_MAX};
 
@@ -63,16 +60,15 @@ tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodat
     return rule;
 }
 
-static bool is_usual(double sample)
+static bool is_usual(const tess_void_rule *rule, double sample)
 {
     for (int i = 0; i < TESS_VOID_TOPS; i++)
         if (sample == tess_void_marks[i])
-            return true;
-    return fabs(sample) >= ABSURD;
+            return !rule->heights[i];
+    return fabs(sample) >= TESS_VOID_ABSURD;
 }
 
-/* Which of the marks a sample is; -1: none. */
-static int mark_of(double sample)
+int tess_void_mark_of(double sample)
 {
     if (sample > -999 && sample < 9999)
         return -1;
@@ -84,15 +80,15 @@ static int mark_of(double sample)
 
 static bool is_marked(const tess_void_rule *rule, double sample)
 {
-    const int mark = mark_of(sample);
-    return (mark >= 0 && rule->marks[mark]) || (rule->absurd && fabs(sample) >= ABSURD);
+    const int mark = tess_void_mark_of(sample);
+    return (mark >= 0 && rule->marks[mark]) || (rule->absurd && fabs(sample) >= TESS_VOID_ABSURD);
 }
 
 bool tess_void_sample(const tess_void_rule *rule, double sample)
 {
     if (!isfinite(sample))
         return true;
-    return (rule->exact && sample == rule->value) || (rule->usual && is_usual(sample)) ||
+    return (rule->exact && sample == rule->value) || (rule->usual && is_usual(rule, sample)) ||
            is_marked(rule, sample) || (rule->limits && (sample < rule->low || sample > rule->high));
 }
 
@@ -108,7 +104,7 @@ void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_
     for (int64_t i = 0; i < count; i++)
         empty[i] = (uint8_t)(!((samples[i] >= low) & (samples[i] <= high)) | (samples[i] == value));
     for (int64_t i = 0; rule->usual && i < count; i++)
-        empty[i] |= is_usual(samples[i]);
+        empty[i] |= is_usual(rule, samples[i]);
     for (int64_t i = 0; marked && i < count; i++)
         empty[i] |= is_marked(rule, samples[i]);
 }
@@ -124,15 +120,12 @@ static int64_t keep_heights(const tess_void_rule *rule, double *samples, int64_t
 {
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!tess_void_sample(rule, samples[i]) && mark_of(samples[i]) < 0)
+        if (!tess_void_sample(rule, samples[i]) && tess_void_mark_of(samples[i]) < 0)
             samples[kept++] = samples[i];
     return kept;
 }
 
-/* Whether a mark is none of the heights, which go from `low` to `high`. One of the tops may be a summit: it must be
- * farther away than the heights are from each other. For the others a twentieth suffices, as in `denoise`; but a flat map
- * near a mark must stay one. */
-static bool is_far(int mark, double low, double high)
+bool tess_void_is_far(int mark, double low, double high)
 {
     static const double NEAR = 0.05;
     const double value = tess_void_marks[mark], gap = fmax(low - value, value - high);
@@ -159,58 +152,8 @@ int64_t tess_void_find_limits(tess_void_rule *rule, double *samples, int64_t cou
     while (last > 0 && rule->limits && samples[last] > rule->high)
         last--;
     for (int i = TESS_VOID_TOPS; i < TESS_VOID_MARKS; i++)
-        rule->marks[i] = is_far(i, low, samples[last]);
+        rule->marks[i] = tess_void_is_far(i, low, samples[last]);
     return rule->limits ? kept : 0;
-}
-
-void tess_void_watch_begin(tess_void_watch *watch)
-{
-    *watch = (tess_void_watch){.low = INFINITY, .high = -INFINITY};
-}
-
-void tess_void_watch_count(tess_void_watch *watch, const tess_void_rule *rule, double sample)
-{
-    const int mark = mark_of(sample);
-    if (rule->avoid && sample == rule->avoided)
-        return; /* a height by the caller's word */
-    if (mark >= 0)
-        watch->counts[mark]++;
-    else if (fabs(sample) >= ABSURD) {
-        watch->absurd++;
-        watch->farthest = fabs(sample) > fabs(watch->farthest) ? sample : watch->farthest;
-    } else {
-        watch->low = fmin(watch->low, sample);
-        watch->high = fmax(watch->high, sample);
-    }
-}
-
-bool tess_void_watch_end(tess_void_watch *watch)
-{
-    bool any = watch->absurd > 0;
-    for (int i = 0; i < TESS_VOID_MARKS; i++) {
-        if (!(watch->low <= watch->high) || !is_far(i, watch->low, watch->high))
-            watch->counts[i] = 0;
-        any = any || watch->counts[i] > 0;
-    }
-    return any;
-}
-
-void tess_void_rule_add(tess_void_rule *rule, const tess_void_watch *watch)
-{
-    rule->absurd = rule->absurd || watch->absurd > 0;
-    for (int i = 0; i < TESS_VOID_MARKS; i++)
-        rule->marks[i] = rule->marks[i] || watch->counts[i] > 0;
-}
-
-void tess_void_find_marks(tess_void_rule *rule, const double *samples, int64_t count)
-{
-    tess_void_watch watch;
-    tess_void_watch_begin(&watch);
-    for (int64_t i = 0; i < count; i++)
-        if (!tess_void_sample(rule, samples[i]))
-            tess_void_watch_count(&watch, rule, samples[i]);
-    if (tess_void_watch_end(&watch))
-        tess_void_rule_add(rule, &watch);
 }
 
 static bool avoided(const tess_void_rule *rule, double sample)
@@ -231,7 +174,7 @@ double tess_void_to_sample(const tess_void_rule *rule, double value)
 {
     double sample = fmin(fmax(value, rule->least), rule->most);
     if (rule->usual || rule->absurd)
-        sample = fmin(fmax(sample, -ABSURD / 2), ABSURD / 2);
+        sample = fmin(fmax(sample, -TESS_VOID_ABSURD / 2), TESS_VOID_ABSURD / 2);
     if (rule->limits)
         sample = fmin(fmax(sample, rule->low), rule->high);
     if (!is_float(rule->dtype))

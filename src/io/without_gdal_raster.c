@@ -42,6 +42,13 @@ tess_status tess_raster_read(tess_raster *raster, int64_t y, int64_t x, int64_t 
     return refuse("raster", error);
 }
 
+tess_status tess_raster_read_own(tess_raster *raster, int64_t y, int64_t rows, double *values, uint8_t *flags,
+                                 tess_error *error)
+{
+    (void)raster, (void)y, (void)rows, (void)values, (void)flags;
+    return refuse("a raster", error);
+}
+
 void tess_raster_watch(tess_raster *raster, tess_void_watch *watch)
 {
     (void)raster, (void)watch;

@@ -99,7 +99,7 @@ static bool is_found(double mark, double low, double high)
     for (int i = 0; i < 10; i++)
         tess_void_watch_count(&watch, &rule, low + (high - low) * i / 9);
     tess_void_watch_count(&watch, &rule, mark);
-    return tess_void_watch_end(&watch);
+    return tess_void_watch_end(&watch, &rule);
 }
 
 /* Marks beside declared ones are found only if they are far from all heights. */
@@ -115,7 +115,7 @@ static void test_watch(void)
     tess_void_watch_begin(&watch);
     for (int i = 0; i < 9; i++)
         tess_void_watch_count(&watch, &rule, i % 3 == 0 ? -32768 : i % 3 == 1 ? -9999 : 700 + i);
-    CHECK(tess_void_watch_end(&watch) && watch.counts[0] == 3);
+    CHECK(tess_void_watch_end(&watch, &rule) && watch.counts[0] == 3);
     tess_void_rule_add(&rule, &watch);
     CHECK(tess_void_sample(&rule, -9999) && !tess_void_sample(&rule, -32768)); /* given in place of it */
     uint8_t empty[3];

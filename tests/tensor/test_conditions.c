@@ -13,6 +13,8 @@ enum { SIDE = 64, PIXELS = SIDE * SIDE, CANARY = 64 };
 static float values[PIXELS], guess[PIXELS], smooth[PIXELS], channels[PIXELS * TESS_CONDITIONS];
 static uint8_t flags[PIXELS];
 
+static double least; /* 0: the usual */
+
 static void *room(size_t bytes)
 {
     void *data = NULL;
@@ -28,7 +30,7 @@ static double make(bool guessed)
     unsigned char *scratch = room(bytes);
     tess_error error = {{0}};
     tess_conditions out = {.smooth = smooth, .channels = channels};
-    const tess_conditions_window window = {values, flags, guessed ? guess : NULL, SIDE, SIDE, scratch};
+    const tess_conditions_window window = {values, flags, guessed ? guess : NULL, SIDE, SIDE, scratch, least};
     CHECK_MSG(tess_conditions_make(&window, &out, &error) == TESS_OK, "%s", error.text);
     for (int i = 0; i < CANARY; i++)
         CHECK(scratch[bytes + (size_t)i] == 0xff);
@@ -102,6 +104,23 @@ static void test_unit(void)
         CHECK(fabsf(before[i] - channels[i]) < 1e-3f);
 }
 
+/* Very low relief has the same channels, if the least scale goes with it. */
+static void test_low(void)
+{
+    float before[PIXELS * TESS_CONDITIONS];
+    make_terrain();
+    cut(20, 18, 21);
+    const double scale = make(false);
+    memcpy(before, channels, sizeof before);
+    for (int64_t i = 0; i < PIXELS; i++)
+        values[i] *= 0x1p-20f;
+    least = TESS_CONDITIONS_LEAST * 0x1p-20;
+    CHECK(fabs(make(false) / scale - 0x1p-20) < 1e-4 * 0x1p-20);
+    least = 0;
+    for (int64_t i = 0; i < PIXELS * TESS_CONDITIONS; i++)
+        CHECK(fabsf(before[i] - channels[i]) < 1e-3f);
+}
+
 /* Distances grow from the rim to the middle. */
 static void test_distance(void)
 {
@@ -144,6 +163,7 @@ int main(void)
 {
     test_voids();
     test_unit();
+    test_low();
     test_distance();
     test_guess();
     test_level();

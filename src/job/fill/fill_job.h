@@ -14,6 +14,7 @@ typedef struct tess_fill_job {
     const tess_fill_settings *settings;
     tess_engine engine;
     tess_raster *raster, *second, *truth; /* the last two may be NULL */
+    tess_fill_look second_look, truth_look;
     tess_fill_map map;
     tess_fill_list list;
     tess_fill_journal *journal;
@@ -59,8 +60,8 @@ tess_sampler_settings tess_fill_sampler_settings(const tess_fill_job *job, bool 
 bool tess_fill_overrides(const tess_fill_job *job);
 /* fill_doubts.c: notes on samples that may be voids though nothing declares them. */
 void tess_fill_note_doubts(const tess_fill_job *job);
-/* The marks that were taken for voids: [{"value", "pixels"}]. */
-tess_json *tess_fill_marks_record(const tess_fill_job *job);
+/* Adds the marks that were taken for voids: [{"value", "pixels"}] for each map that has some. */
+void tess_fill_marks_record(const tess_fill_job *job, tess_json **voids);
 /* Bytes on the host while tiles are computed, and while they are put together. */
 size_t tess_fill_stage_bytes(const tess_fill_job *job, int64_t batch);
 /* GDAL's side of the output. */

@@ -61,32 +61,23 @@ static tess_status alloc_level(tess_fill_map *map, int level, int64_t height, in
     return TESS_OK;
 }
 
-/* Counts zeros in rows that were read, until it is clear that they are heights. `more` is free without a second map. */
-static void count_zeros(tess_fill_map *map, const pass *p, int64_t rows)
-{
-    const tess_raster_info *info = tess_raster_describe(map->raster);
-    double *samples = p->more;
-    for (int64_t y = 0; y < rows && !tess_zeros_hopeless(&map->zeros); y++) {
-        for (int64_t x = 0; x < info->width; x++)
-            samples[x] = (p->values[y * info->width + x] - info->offset) / info->scale;
-        tess_zeros_row(&map->zeros, samples);
-    }
-}
-
 /* Bits, range and counts of the raster. */
 static tess_status scan_rows(tess_fill_map *map, bool zeros, tess_stop *stop, tess_error *error)
 {
     tess_fill_level *l = &map->levels[0];
+    const tess_raster_info *info = tess_raster_describe(map->raster);
     const pass p = pass_of(map);
     map->void_pixels = map->kept_pixels = map->valid_pixels = 0;
     map->low = INFINITY;
     map->high = -INFINITY;
-    tess_zeros_begin(&map->zeros, tess_raster_describe(map->raster)->dtype, l->height, l->width, 1, 1);
+    tess_zeros_begin(&map->look.zeros, info->dtype, l->height, l->width, 1, 1);
     for (int64_t y = 0; y < l->height; y += ROWS) {
         const int64_t rows = tess_min_i64(ROWS, l->height - y), pixels = rows * l->width;
-        TESS_TRY(read_rows(map, &p, y, rows, stop, error));
+        TESS_TRY(tess_stop_check(stop, error));
+        TESS_TRY(tess_raster_read(map->raster, y, 0, rows, l->width, p.values, p.flags, error));
         if (zeros)
-            count_zeros(map, &p, rows);
+            tess_fill_count_zeros(&map->look.zeros, info, p.values, rows, p.more);
+        TESS_TRY(tess_fill_subtract(map, y, 0, rows, l->width, p.values, p.more, error));
         for (int64_t i = 0; i < pixels; i++) {
             const bool known = p.flags[i] == TESS_PIXEL_VALID && isfinite(p.values[i]);
             p.marks[i] = !known;
@@ -113,14 +104,15 @@ static tess_status scan_rows(tess_fill_map *map, bool zeros, tess_stop *stop, te
 static tess_status scan(tess_fill_map *map, bool declared_only, tess_stop *stop, tess_error *error)
 {
     const tess_raster_info *info = tess_raster_describe(map->raster);
-    const bool zeros = !map->second && !info->mask_file && !declared_only;
-    tess_void_watch_begin(&map->marks);
-    tess_raster_watch(map->raster, info->rule.usual ? NULL : &map->marks);
+    const bool zeros = !info->mask_file && !declared_only;
+    tess_void_watch *marks = &map->look.marks;
+    tess_void_watch_begin(marks);
+    tess_raster_watch(map->raster, marks);
     const tess_status status = scan_rows(map, zeros, stop, error);
     tess_raster_watch(map->raster, NULL);
     TESS_TRY(status);
-    if (tess_void_watch_end(&map->marks) && !declared_only) {
-        tess_raster_add_marks(map->raster, &map->marks);
+    if (tess_void_watch_end(marks, &info->rule) && !declared_only) {
+        tess_raster_add_marks(map->raster, marks);
         TESS_TRY(scan_rows(map, zeros, stop, error));
     }
     if (map->valid_pixels == 0)
@@ -134,7 +126,8 @@ static tess_status scan(tess_fill_map *map, bool declared_only, tess_stop *stop,
             "some pixels are %.9g, which is no height: give them the file's nodata value, or name "
             "all voids in a `mask`",
             farthest);
-    map->base = round((map->low + map->high) / 2);
+    const double middle = (map->low + map->high) / 2;
+    map->base = map->high - map->low < 1 ? middle : round(middle);
     return TESS_OK;
 }
 

@@ -7,7 +7,7 @@
 #define TESS_JOB_FILL_MAP_H
 
 #include "io/raster.h"
-#include "job/common/zeros.h"
+#include "job/fill/fill_look.h"
 #include "tensor/terrain/voids.h"
 
 enum { TESS_FILL_FACTOR = 4, TESS_FILL_LEVELS = 8 };
@@ -31,8 +31,7 @@ typedef struct tess_fill_map {
     int64_t valid_pixels, void_pixels;
     /* Left void: at the edge; too far from a valid pixel; not in the mask; without a value of the second map. */
     int64_t outer_pixels, far_pixels, kept_pixels, second_pixels;
-    tess_zeros zeros;          /* of the samples; not counted with a second map or a mask file */
-    tess_void_watch marks;     /* found beside those that the file declares */
+    tess_fill_look look;       /* marks found beside those that the file declares, and zeros */
     tess_void_summary summary; /* of the pixels that are filled */
     tess_block block[TESS_FILL_LEVELS];
     tess_bitmap lost; /* while it opens: voids without a value of the second map */
@@ -48,7 +47,7 @@ typedef struct tess_fill_map_settings {
 
 /* What it holds at the least, whatever the voids are. */
 size_t tess_fill_map_bytes(int64_t height, int64_t width);
-/* Reads the raster once, once more if it has marks that it does not declare, and once more if there are wide voids. On failure there is nothing to close. `second` may be NULL. */
+/* Reads the raster once, once more if its voids are other ones than was guessed, and once more if there are wide voids. On failure there is nothing to close. `second` may be NULL. */
 tess_status tess_fill_map_open(tess_fill_map *map, tess_raster *raster, tess_raster *second,
                                tess_memory *memory, const tess_fill_map_settings *settings, tess_stop *stop,
                                tess_error *error) TESS_MUST_CHECK;
@@ -67,6 +66,9 @@ tess_status tess_fill_window_read(tess_fill_map *map, tess_fill_window *window, 
  * tess_raster_read's. `more`: room for h * w values. */
 tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w,
                            double *values, double *more, uint8_t *flags, tess_error *error) TESS_MUST_CHECK;
+/* Subtracts the second map, if there is one, from heights of the first. */
+tess_status tess_fill_subtract(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w,
+                               double *values, double *more, tess_error *error) TESS_MUST_CHECK;
 /* The result of the next coarser level at the window's pixels, bilinear. */
 void tess_fill_guess(const tess_fill_map *map, const tess_fill_window *window, float *guess);
 

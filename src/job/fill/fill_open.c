@@ -61,8 +61,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
 {
     const tess_raster_info *map = tess_raster_describe(job->raster);
-    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth,
-                              &(tess_raster_settings){.find_marks = true}, &job->truth, error));
+    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth, &(tess_raster_settings){0},
+                              &job->truth, error));
     const tess_raster_info *truth = tess_raster_describe(job->truth);
     if (truth->height != map->height || truth->width != map->width)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
@@ -101,15 +101,14 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
             s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
             tess_raster_describe(job->raster)->nodata);
     if (s->second)
-        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster,
-                                    &(tess_raster_settings){.find_marks = true}, TESS_BILINEAR, &job->second,
-                                    error));
+        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
+                                    TESS_BILINEAR, &job->second, error));
     if (s->truth)
         TESS_TRY(open_truth(job, error));
     return TESS_OK;
 }
 
-/* Reads the whole map: everything that can fail without that has been tried before. */
+/* Reads the whole maps: everything that can fail without that has been tried before. */
 static tess_status open_map(tess_fill_job *job, tess_error *error)
 {
     const tess_fill_settings *s = job->settings;
@@ -117,8 +116,14 @@ static tess_status open_map(tess_fill_job *job, tess_error *error)
                                            .declared_only = s->nodata_given && isnan(s->nodata),
                                            .most_distance = s->most_distance,
                                            .tile = job->tile};
-    const tess_status status = tess_fill_map_open(&job->map, job->raster, job->second, job->engine.memory,
-                                                  &wanted, &job->engine.stop, error);
+    tess_memory *memory = job->engine.memory;
+    tess_stop *stop = &job->engine.stop;
+    if (job->second)
+        TESS_TRY(tess_fill_look_at(job->second, memory, stop, &job->second_look, error));
+    if (job->truth)
+        TESS_TRY(tess_fill_look_at(job->truth, memory, stop, &job->truth_look, error));
+    const tess_status status =
+        tess_fill_map_open(&job->map, job->raster, job->second, memory, &wanted, stop, error);
     if (status != TESS_OK && status != TESS_INTERRUPTED &&
         strncmp(error->text, s->input, strlen(s->input)) != 0) /* reading names the file itself */
         return tess_fail_prefix(error, status, s->input);

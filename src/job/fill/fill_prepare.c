@@ -112,12 +112,14 @@ static void condition(void *arg, int64_t item, int thread)
         find_range(p);
         return;
     }
+    const double span = p->job->map.high - p->job->map.low;
     const tess_conditions_window window = {.values = p->window.values,
                                            .flags = p->window.voids,
                                            .guess = p->guided ? p->guess : NULL,
                                            .h = p->window.size,
                                            .w = p->window.size,
-                                           .scratch = p->scratch};
+                                           .scratch = p->scratch,
+                                           .least = TESS_CONDITIONS_LEAST * fmin(span, 1)};
     ahead->status[item] = tess_conditions_make(&window, &p->conditions, &ahead->errors[item]);
     p->centre = 0;
     p->scale = p->conditions.scale;

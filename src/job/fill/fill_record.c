@@ -72,11 +72,7 @@ static tess_json *fill_record(const tess_fill_job *job, bool ran)
     tess_json *fill = tess_json_object();
     tess_json *voids = voids_record(&job->map);
     tess_json_set(&voids, "rule", rule_record(job));
-    tess_json *marks = tess_fill_marks_record(job);
-    if (tess_json_length(marks) > 0)
-        tess_json_set(&voids, "undeclared", marks);
-    else
-        tess_json_free(marks);
+    tess_fill_marks_record(job, &voids);
     tess_json_set(&fill, "voids", voids);
     tess_json_set_int(&fill, "tiles", job->list.count);
     tess_json_set_int(&fill, "placed_tiles", job->list.placed);

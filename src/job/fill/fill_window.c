@@ -13,6 +13,12 @@ tess_status tess_fill_read(const tess_fill_map *map, int64_t y, int64_t x, int64
                            double *values, double *more, uint8_t *flags, tess_error *error)
 {
     TESS_TRY(tess_raster_read(map->raster, y, x, h, w, values, flags, error));
+    return tess_fill_subtract(map, y, x, h, w, values, more, error);
+}
+
+tess_status tess_fill_subtract(const tess_fill_map *map, int64_t y, int64_t x, int64_t h, int64_t w,
+                               double *values, double *more, tess_error *error)
+{
     if (!map->second)
         return TESS_OK;
     TESS_TRY(tess_raster_read(map->second, y, x, h, w, more, NULL, error));

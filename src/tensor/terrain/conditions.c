@@ -8,7 +8,7 @@
 #include "tensor/terrain/smooth.h"
 
 enum { ALIGNMENT = 64, TAPS = 49 };
-static const double LEAST_SCALE = 0.01, CLAMP = 2;
+static const double CLAMP = 2;
 
 typedef struct places {
     size_t distance, unknown, rest, all;
@@ -84,12 +84,13 @@ static void take_guess(const tess_conditions_window *window, const float *distan
 static double find_scale(const tess_conditions_window *window, const float *smooth, const uint8_t *unknown,
                          void *scratch, double *width)
 {
+    const double least = window->least > 0 ? window->least : TESS_CONDITIONS_LEAST;
     const tess_relief_window about = {.values = smooth,
                                       .flags = unknown,
                                       .smooth = smooth,
                                       .h = window->h,
                                       .w = window->w,
-                                      .least = LEAST_SCALE,
+                                      .least = least,
                                       .scratch = scratch};
     tess_relief relief;
     tess_relief_fit(&about, TESS_RELIEF_SMOOTH, &relief);
@@ -99,7 +100,7 @@ static double find_scale(const tess_conditions_window *window, const float *smoo
     const tess_roughness_area area = {
         .values = smooth, .flags = unknown, .w = window->w, .bottom = window->h, .right = window->w};
     const double square = tess_roughness(&area, TESS_CONDITIONS_COARSE);
-    return 2 * (square > 0 ? fmax(sqrt(square), LEAST_SCALE) : LEAST_SCALE);
+    return 2 * (square > 0 ? fmax(sqrt(square), least) : least);
 }
 
 static float clamped(double value)

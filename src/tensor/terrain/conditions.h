@@ -28,12 +28,17 @@ enum { TESS_CONDITIONS = 3 }; /* channels, without y */
 /* How many pixels of the map a guess has for one. */
 enum { TESS_CONDITIONS_COARSE = 4 };
 
+/* What a smooth fill of level terrain misses at the least: a centimetre, or a hundredth of a map's whole span if that is less
+ * than 1. */
+#define TESS_CONDITIONS_LEAST 0.01
+
 typedef struct tess_conditions_window {
     const float *values;  /* h * w; void ones are not read */
     const uint8_t *flags; /* not 0: void */
     const float *guess;   /* h * w, or NULL */
     int64_t h, w;
     void *scratch; /* tess_conditions_bytes, aligned to 64 */
+    double least;  /* lower limit of half the scale; 0: TESS_CONDITIONS_LEAST */
 } tess_conditions_window;
 
 typedef struct tess_conditions {
