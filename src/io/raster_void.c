@@ -82,6 +82,11 @@ static int mark_of(double sample)
     return -1;
 }
 
+int tess_void_mark(double sample)
+{
+    return fabs(sample) >= ABSURD && isfinite(sample) ? TESS_VOID_MARKS : mark_of(sample);
+}
+
 static bool is_marked(const tess_void_rule *rule, double sample)
 {
     const int mark = mark_of(sample);
