@@ -1,9 +1,22 @@
+#include <math.h>
 #include <stddef.h>
+#include <strings.h>
 
 #include "cli.h"
 #include "tessera_detect.h"
 
 #define AT(field) offsetof(tess_detect_settings, field)
+
+static bool nodata(const cli_option *option, const char *text, void *target)
+{
+    tess_detect_settings *s = target;
+    s->nodata_given = cli_read_number(text, &s->nodata);
+    if (strcasecmp(text, "nan") == 0) {
+        s->nodata = (double)NAN;
+        s->nodata_given = true;
+    }
+    return s->nodata_given || cli_refuse(option, text, "a number such as -9999, or nan");
+}
 
 static const cli_option options[] = {
     {"--pipeline", "P", cli_text, AT(pipeline),
@@ -25,6 +38,9 @@ static const cli_option options[] = {
     {"--save", "FILE", cli_text, AT(save), "the fitted pipeline, .safetensors", CLI_FILES},
     {"--axes", "A", cli_text, AT(axes), "of NPY arrays: HWC, BHWC, CHW and so on (default: HWC or BHWC)",
      "HWC BHWC CHW"},
+    {"--nodata", "V", nodata, 0,
+     "the value of missing pixels, besides what the file says; nan: only what it says (default: usual marks "
+     "such as -9999 are found)"},
 };
 
 static int run(int argc, char **argv, bool plan)

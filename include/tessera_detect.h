@@ -21,6 +21,10 @@ typedef struct tess_detect_settings {
     const char *detections; /* a list of the anomalies, .csv or .geojson; may be NULL */
     const char *save;       /* the fitted pipeline, .safetensors; may be NULL */
     const char *axes;       /* of NPY arrays: "HWC", "BHWC", "CHW" and so on; NULL: HWC or BHWC */
+    /* pixels with this sample in any band have no value, besides what the files declare, and nothing else is looked for; NaN:
+     * only what they declare */
+    bool nodata_given;
+    double nodata;
 } tess_detect_settings;
 
 TESS_API void tess_detect_settings_init(tess_detect_settings *settings);

@@ -45,7 +45,7 @@ static tess_status describe_reader(tess_cube *cube, tess_error *error)
         .dtype = from->dtype,
         .scale = from->says & TESS_SAYS_SCALE ? from->scale : 1,
         .offset = from->says & TESS_SAYS_SCALE ? from->offset : 0,
-        .has_nodata = from->has_nodata,
+        .has_nodata = from->has_nodata && !from->several_nodata,
         .nodata = from->nodata,
         .georeferenced = (from->says & (TESS_SAYS_TRANSFORM | TESS_SAYS_PROJECTION | TESS_SAYS_POINTS)) != 0,
         .has_transform = (from->says & TESS_SAYS_TRANSFORM) != 0,
@@ -57,6 +57,8 @@ static tess_status describe_reader(tess_cube *cube, tess_error *error)
     cube->colours = from->channels - from->alpha;
     cube->real = from->dtype == TESS_F32 || from->dtype == TESS_F64;
     cube->array.sample_bytes = (int)tess_dtype_size(from->dtype);
+    cube->info.masked =
+        !cube->mask && (from->mask_band || from->several_nodata || from->says & TESS_SAYS_MASK);
     if (!cube->reader->format->any_order)
         cube->info.held_bytes += tess_block_granted(tess_cube_bytes(&cube->info, 1));
     return TESS_OK;
@@ -78,9 +80,12 @@ static tess_status open_raster(tess_cube *cube, const tess_read_format *format, 
         cube->info.wavelengths = facts.wavelengths;
         cube->info.several_scales = facts.several_scales;
         cube->info.bad_bands = facts.bad_bands;
+        cube->info.masked = cube->info.masked || (facts.masked && !cube->mask);
         cube->info.block_rows = tess_max_i64(tess_min_i64(facts.block_rows, cube->info.height), 1);
     }
-    if (status == TESS_OK && facts.array.order) {
+    if (cube->info.masked)
+        cube->info.held_bytes += tess_block_granted((size_t)(cube->info.width * cube->info.bands));
+    if (status == TESS_OK && facts.array.order && !cube->info.masked) {
         strcpy(cube->info.stored, facts.array.order);
         tess_reader_close(cube->reader);
         cube->reader = NULL;
@@ -105,6 +110,8 @@ tess_status tess_cube_open_as(const char *path, const tess_cube_settings *settin
     cube->memory = settings->memory;
     cube->stop = settings->stop;
     cube->mask = mask;
+    cube->nodata_given = settings->nodata_given;
+    cube->nodata = settings->nodata;
     cube->array.file = -1;
     if (format == &tess_read_npy) {
         status = tess_cube_npy(cube, settings->axes, error);
@@ -226,6 +233,7 @@ void tess_cube_close(tess_cube *cube)
         close(cube->array.file);
     tess_block_free(&cube->array.piece);
     tess_block_free(&cube->row);
+    tess_block_free(&cube->valid);
     tess_small_free(cube->wavelengths);
     tess_small_free(cube->path);
     tess_small_free(cube);

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/stop.h"
+#include "io/raster_void.h"
 #include "tensor/tensor.h"
 
 typedef struct tess_cube tess_cube;               /* owned by the caller: tess_cube_close */
@@ -23,6 +24,9 @@ typedef struct tess_cube_settings {
     const char *axes;    /* of an NPY array: "HWC", "BHWC", "CHW" and so on; NULL or "auto": HWC or BHWC */
     tess_memory *memory; /* counts what is held; must outlive the cube */
     tess_stop *stop;     /* ends a long read; NULL: none */
+    bool find_marks;     /* tess_cube_list_make looks for undeclared marks of missing pixels (cube_marks.h) */
+    bool nodata_given;   /* pixels with this sample in any band have no value, besides those of the file: */
+    double nodata;
 } tess_cube_settings;
 
 typedef struct tess_cube_info {
@@ -36,6 +40,7 @@ typedef struct tess_cube_info {
     bool several_scales;       /* bands have different ones: these are the first band's */
     bool has_nodata;           /* a pixel with this sample has no value */
     double nodata;
+    bool masked; /* the file also hides pixels in another way: tess_cube_missing must be asked */
     bool georeferenced;
     bool has_transform;
     double transform[6]; /* x = t[0] + column * t[1] + row * t[2], then y; a pixel begins at its number */
@@ -60,9 +65,27 @@ tess_status tess_cube_read(tess_cube *cube, int64_t image, int64_t first_row, in
 /* Accepts NULL. */
 void tess_cube_close(tess_cube *cube);
 
+/* Undeclared marks: those of raster_void.h, 1e20 and beyond, and 0. */
+enum { TESS_CUBE_ABSURD = TESS_VOID_MARKS, TESS_CUBE_ZERO, TESS_CUBE_KINDS };
+enum { TESS_CUBE_MANY_BANDS = 8 }; /* so many are never 0 together without a reason */
+typedef struct tess_cube_marks {
+    bool any, missing[TESS_CUBE_KINDS];     /* pixels of this kind have no value; any: of some kind */
+    bool evident[TESS_CUBE_KINDS];          /* they are where a mark would be */
+    bool sparse;                            /* zeros are frequent among samples */
+    bool part;                              /* not all of the file was looked at */
+    int64_t looked, count[TESS_CUBE_KINDS]; /* pixels that were looked at, and those of each kind */
+    double value[TESS_CUBE_KINDS];
+} tess_cube_marks;
+
+/* For rows of an image that were just read as `samples`: writes 0 to `keep` for pixels without a value that a mask, the
+ * given nodata value, or `marks` (NULL: none) say. The declared nodata value is the caller's matter. */
+tess_status tess_cube_missing(tess_cube *cube, const tess_cube_marks *marks, int64_t first_row, int64_t rows,
+                              const void *samples, uint8_t *keep, tess_error *error) TESS_MUST_CHECK;
+
 typedef struct tess_cube_entry {
     char *path;
     tess_cube_info info; /* `wavelengths` is the list's */
+    tess_cube_marks marks;
 } tess_cube_entry;
 
 typedef struct tess_cube_list {

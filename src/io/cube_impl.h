@@ -26,9 +26,12 @@ struct tess_cube {
     tess_cube_array array;
     tess_reader *reader; /* NULL: it is an array */
     tess_block row;      /* of a reader in order: for rows that are skipped */
-    int colours;         /* bands before alpha */
-    bool mask;           /* opened as one */
-    bool real;           /* floats: the sign of a zero does not count */
+    tess_block valid;    /* of a row of samples that a mask hides */
+    bool nodata_given;
+    double nodata;
+    int colours; /* bands before alpha */
+    bool mask;   /* opened as one */
+    bool real;   /* floats: the sign of a zero does not count */
 };
 
 /* For masks, `mask` allows one band, alpha, and samples of more types. */
@@ -53,6 +56,7 @@ typedef struct tess_cube_facts {
     double *wavelengths; /* owned by the caller; NULL: unknown */
     bool several_scales;
     int bad_bands;
+    bool masked; /* by a mask band */
     int64_t block_rows;
     tess_envi_array array;
 } tess_cube_facts;

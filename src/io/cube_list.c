@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "io/cube_impl.h"
+#include "io/cube_marks.h"
 #include "io/target.h"
 
 static const double SAME_NM = 0.01; /* headers round their wavelengths */
@@ -145,7 +146,9 @@ static tess_status look_at(tess_cube_list *list, const tess_cube_settings *setti
         TESS_TRY(tess_cube_open(entry->path, settings, &cube, error));
         entry->info = *tess_cube_describe(cube);
         list->bands = list->entries[0].info.bands;
-        const tess_status status = compare(list, i, &known, error);
+        tess_status status = compare(list, i, &known, error);
+        if (status == TESS_OK && settings->find_marks)
+            status = tess_cube_look(cube, &entry->marks, error);
         tess_cube_close(cube);
         TESS_TRY(status);
         entry->info.wavelengths = NULL;
@@ -157,6 +160,7 @@ static tess_status look_at(tess_cube_list *list, const tess_cube_settings *setti
     }
     for (int64_t i = 0; i < list->count; i++)
         list->entries[i].info.wavelengths = list->wavelengths;
+    tess_cube_marks_settle(list);
     return TESS_OK;
 }
 

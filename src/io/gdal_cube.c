@@ -6,6 +6,7 @@
 
 #include "io/cube_impl.h"
 #include "io/gdal_envi.h"
+#include "io/gdal_void.h"
 
 /* GDAL offers the wavelength in the domain IMAGERY since 3.10, always in micrometres. */
 static const char *wavelength_of(GDALDatasetH dataset, int number, const char **unit)
@@ -104,6 +105,7 @@ tess_status tess_gdal_cube_facts(void *reader_state, tess_cube_facts *facts, tes
     tess_gdal.GDALGetBlockSize(tess_gdal.GDALGetRasterBand(dataset, 1), &block_width, &block_height);
     facts->block_rows = block_height;
     facts->several_scales = scales_differ(dataset, bands);
+    facts->masked = tess_gdal_has_mask(dataset);
     facts->bad_bands = count_bad(dataset, bands);
     tess_status status = tess_gdal_envi_array(dataset, &facts->array, error);
     if (status == TESS_OK)

@@ -27,6 +27,8 @@ static tess_status check_mask(const tess_raster_info *info, GDALDatasetH mask, t
                          tess_raster_shift(info, transform));
     for (int b = 1; b <= tess_gdal.GDALGetRasterCount(mask); b++) {
         GDALRasterBandH band = tess_gdal.GDALGetRasterBand(mask, b);
+        if (strcmp(tess_raster_structure(band, "NBITS"), "1") == 0)
+            continue; /* GDAL shows most TIFFs of one bit as a palette of black and white */
         if (tess_gdal.GDALGetRasterColorTable(band) &&
             tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_PaletteIndex)
             return tess_fail(error, TESS_UNSUPPORTED,

@@ -50,6 +50,14 @@ static bool has_mask(GDALDatasetH dataset, int band, bool *shared)
     return !(flags & (GMF_ALL_VALID | GMF_ALPHA)) && (!(flags & GMF_NODATA) || *shared);
 }
 
+bool tess_gdal_has_mask(GDALDatasetH dataset)
+{
+    bool found = false, shared;
+    for (int b = 1; b <= tess_gdal.GDALGetRasterCount(dataset) && !found; b++)
+        found = has_mask(dataset, b, &shared);
+    return found;
+}
+
 static void find_masks(tess_gdal_void *v)
 {
     bool shared = false;

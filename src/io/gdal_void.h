@@ -29,6 +29,8 @@ void tess_gdal_void_close(tess_gdal_void *v);
 /* The nodata value of a result. Doubles are read as floats, so their nodata value is converted too, even a
  * finite one that float32 cannot hold. */
 double tess_gdal_written_nodata(const tess_image_info *info, double nodata);
+/* True when any band has a real mask, which is no alpha and not made of its nodata value. */
+bool tess_gdal_has_mask(GDALDatasetH dataset);
 GDALRasterBandH tess_gdal_mask_of(GDALDatasetH dataset, int band);
 
 /* Copies a mask to that of a dataset of the same size, which all channels share. Holds tess_gdal_copy_mask_bytes

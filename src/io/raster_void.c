@@ -78,6 +78,11 @@ int tess_void_mark_of(double sample)
     return -1;
 }
 
+int tess_void_usual(double sample)
+{
+    return fabs(sample) >= TESS_VOID_ABSURD && isfinite(sample) ? TESS_VOID_MARKS : tess_void_mark_of(sample);
+}
+
 static bool is_marked(const tess_void_rule *rule, double sample)
 {
     const int mark = tess_void_mark_of(sample);

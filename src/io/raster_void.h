@@ -39,6 +39,8 @@ typedef struct tess_void_rule {
 /* `bits` of an integer sample; 0: all of the type. `declared` may be NULL. */
 tess_void_rule tess_void_rule_make(tess_dtype dtype, int bits, tess_raster_nodata how, double given,
                                    const double *declared);
+/* Which of the usual marks a sample is: of tess_void_marks, or TESS_VOID_MARKS for 1e20 and beyond; -1: none. */
+int tess_void_usual(double sample);
 bool tess_void_sample(const tess_void_rule *rule, double sample);
 /* The same for many: 1 in `empty` for a void sample, else 0. */
 void tess_void_samples(const tess_void_rule *rule, const double *samples, int64_t count, uint8_t *empty);

@@ -21,7 +21,7 @@ static tess_status open_mask(tess_side_void *v, tess_error *error)
     tess_reader_close(v->mask);
     v->mask = NULL;
     v->next = 0;
-    return tess_reader_open(v->memory, v->mask_path, &v->mask, error);
+    return tess_reader_open_labels(v->memory, v->mask_path, &v->mask, error); /* of one bit as well */
 }
 
 static tess_status take_mask(tess_side_void *v, const char *name, tess_image_info *info, tess_error *error)

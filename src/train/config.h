@@ -116,11 +116,12 @@ typedef struct tess_train_config {
             exclude; /* exclude: names of files, with or without folders in front; `path` is NULL */
         int64_t crop;
         tess_train_numbers scales;
-        double sigma[2]; /* noise levels of the crops, on the scale of values in [0,1] */
-        int64_t workers; /* 0: as many as are useful */
-        uint64_t cache;  /* bytes of decoded images that are kept */
-        int64_t repeats; /* diffusion: samples of a crop with its void */
-        bool shuffle;    /* pipelines: each epoch has an order of its own */
+        double sigma[2];       /* noise levels of the crops, on the scale of values in [0,1] */
+        int64_t workers;       /* 0: as many as are useful */
+        uint64_t cache;        /* bytes of decoded images that are kept */
+        int64_t repeats;       /* diffusion: samples of a crop with its void */
+        bool shuffle;          /* pipelines: each epoch has an order of its own */
+        bool marks_are_values; /* pipelines: undeclared marks of missing pixels are spectra */
     } data;
     int64_t batch, steps;
     tess_train_phases phases; /* at least one after reading */

@@ -112,6 +112,8 @@ const tess_config_field tess_config_fields[] = {
     {"data", "cache", &tess_config_size, AT(data.cache), 0, HIGH, NULL, a_size, FREE, NETWORK, NETWORKS},
     {"data", "shuffle", &tess_config_bool, AT(data.shuffle), PATHLESS, "true or false", KEPT, NETWORK,
      PIPELINE},
+    {"data", "marks_are_values", &tess_config_bool, AT(data.marks_are_values), PATHLESS, "true or false",
+     KEPT, NETWORK, PIPELINE},
     {"data", "repeats", INTEGER, AT(data.repeats), 1, TESS_DEM_POSITIONS, NULL,
      "a number of positions of a crop, 1 to 8", KEPT, NETWORK, DIFFUSION | OF_FILE},
     {"", "batch", INTEGER, AT(batch), 1, 65536, NULL, "a number of crops, 1 to 65536", KEPT},

@@ -12,6 +12,7 @@ typedef struct cubes_source {
     tess_source source; /* first */
     tess_cubes_settings settings;
     size_t row_bytes, mask_bytes; /* of a row of the widest image, and of its mask */
+    size_t keep_bytes;            /* of the widest image that hides pixels; 0: there is none */
     size_t held;                  /* by an open cube and its mask */
     int workers;
     tess_block scratch;
@@ -22,6 +23,7 @@ typedef struct room {
     char *samples;
     float *values; /* of a crop, all bands */
     uint8_t *marks;
+    uint8_t *keep;  /* of whole rows: 0 for a pixel without a value */
     int32_t *order; /* of an epoch */
     int64_t *epoch; /* of `order`; -1: none yet */
 } room;
@@ -41,6 +43,7 @@ static size_t room_at(const cubes_source *c, char *base, room *r)
     r->values =
         (float *)(void *)take(base, &at, crop * crop * (size_t)c->settings.cubes->set.bands * sizeof(float));
     r->marks = (uint8_t *)take(base, &at, c->settings.masks ? crop * c->mask_bytes : 0);
+    r->keep = (uint8_t *)take(base, &at, crop * c->keep_bytes);
     r->order = (int32_t *)(void *)take(base, &at,
                                        c->settings.shuffle ? (size_t)c->source.items * sizeof(int32_t) : 0);
     r->epoch = (int64_t *)(void *)take(base, &at, sizeof(int64_t));
@@ -106,7 +109,7 @@ static int64_t image_of(const cubes_source *c, const tess_sample *sample, room *
     return r->order[number % items];
 }
 
-/* Copies the columns of the crop as fp32, NaN for a pixel without a value. */
+/* Copies the columns of the crop as fp32, NaN for a pixel without a value. `r->keep` is of whole rows. */
 static void crop_values(const cubes_source *c, const tess_pixel_image *image, int64_t left, room *r)
 {
     const int64_t crop = c->settings.crop;
@@ -120,6 +123,9 @@ static void crop_values(const cubes_source *c, const tess_pixel_image *image, in
         for (int64_t i = 0; i < crop * bands && image->has_nodata; i++)
             if (to[i] == nodata)
                 to[i] = NAN;
+        for (int64_t x = 0; x < crop && image->masked; x++)
+            if (!r->keep[y * image->width + left + x])
+                to[x * bands] = NAN;
     }
 }
 
@@ -194,6 +200,10 @@ static tess_status cubes_draw(tess_source *source, const tess_sample *sample,
     tess_cube *cube = NULL;
     TESS_TRY(tess_cube_open(entry->path, &files, &cube, error));
     tess_status status = tess_cube_read(cube, cubes->place[i], top, crop, r.samples, error);
+    if (status == TESS_OK && image->masked) {
+        memset(r.keep, 1, (size_t)(crop * image->width));
+        status = tess_cube_missing(cube, &entry->marks, top, crop, r.samples, r.keep, error);
+    }
     tess_cube_close(cube);
     TESS_TRY(status);
     crop_values(c, image, left, &r);
@@ -280,6 +290,11 @@ tess_status tess_cubes_open(const tess_cubes_settings *settings, tess_source **o
             cubes_close(&c->source);
             return status;
         }
+    }
+    for (int64_t i = 0; i < settings->cubes->set.images; i++) {
+        const tess_pixel_image *image = &settings->cubes->image[i];
+        if (image->masked && (size_t)image->width > c->keep_bytes)
+            c->keep_bytes = (size_t)image->width;
     }
     *out = &c->source;
     return TESS_OK;

@@ -102,6 +102,13 @@ def check_bits(bench, launcher, program):
         "medium.npy", *of_medium, outputs=(saved,)).check(2, 3, blocks=2)
     Job(bench, launcher, program, [{"kind": "minmax", **IMAGE}, {"kind": "pca", "components": 6}, rx, *end], "in", *of_folder, outputs=(saved, list_of)).check(2, 4, 9, blocks=8)
     Job(bench, launcher, program, [{"kind": "sigmoid"}, {**rx, **IMAGE}, *end[:2]], "in", outputs=(saved,)).check(3)
+    collar = np.load(bench.path("medium.npy"))
+    y, x = np.mgrid[:1300, :1024]
+    collar[y + 2 * x < 900] = 0  # undeclared, and found by each rank
+    np.save(bench.path("collar.npy"), collar)
+    marked = Job(bench, launcher, program, [{"kind": "zscore", **IMAGE}, rx, *end], "collar.npy", *of_medium, outputs=(saved, ("--overlay", "overlay.png")))
+    bench.check(marked.record["detect"]["pixels_without_score"] == (y + 2 * x < 900).sum(), f"a collar: {marked.record['input']}")
+    marked.check(2, 3, blocks=2)
     shutil.move(bench.path("medium.npy"), folder / "2b.npy")
     Job(bench, launcher, program, [{"kind": "zscore", **IMAGE}, rx, *end[:2]], "in", outputs=(saved, list_of)).check(3)
     (folder / "2b.npy").unlink()

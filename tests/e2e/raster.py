@@ -327,7 +327,7 @@ def check_mask_file(bench):
     source = bench.path("float32.tif")
     asked = np.zeros((H, W), bool)
     asked[30:50, 10:70] = True  # partly void in the raster
-    paths = [bench.path(n) for n in ("mask.tif", "mask.png")]
+    paths = [bench.path(n) for n in ("mask.tif", "mask.png", "bit.tif", "bit_white.tif", "bit_fax.tif", "bit_palette.tif")]
     d = gdal.GetDriverByName("MEM").Create("", W, H, 3, gdal.GDT_Byte)
     for b in (1, 2, 3):
         d.GetRasterBand(b).WriteArray(asked.astype(np.uint8) * 255)
@@ -335,6 +335,15 @@ def check_mask_file(bench):
     gdal.GetDriverByName("GTiff").CreateCopy(str(paths[0]), d)
     with config("GDAL_PAM_ENABLED", "NO"):
         gdal.GetDriverByName("PNG").CreateCopy(str(paths[1]), d)
+    table = gdal.ColorTable()
+    for i in (0, 1):
+        table.SetColorEntry(i, (255 * i, 255 * i, 255 * i, 255))
+    for path, options in zip(paths[2:], ([], ["PHOTOMETRIC=MINISWHITE"], ["COMPRESS=CCITTFAX4"], ["PHOTOMETRIC=PALETTE"])):
+        bit = gdal.GetDriverByName("GTiff").Create(str(path), W, H, 1, gdal.GDT_Byte, ["NBITS=1", *options])
+        if "palette" in path.name:
+            bit.GetRasterBand(1).SetColorTable(table)
+        bit.GetRasterBand(1).WriteArray(asked.astype(np.uint8))
+        del bit
     for path in paths:
         out = bench.path("with_" + path.name + ".tif")
         result = bench.run(source, out, "--mask", path)

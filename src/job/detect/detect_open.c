@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "io/image.h"
 #include "job/common/choice.h"
+#include "job/common/cube_marks.h"
 #include "job/common/note.h"
 #include "job/common/record.h"
 #include "job/common/same_files.h"
@@ -205,14 +206,23 @@ static void note_order(const tess_detect_settings *s, const tess_pixel_cubes *cu
     }
 }
 
+static const char keep_marks[] = "with `nodata` nan they are spectra",
+                  drop_zeros[] = "`nodata` 0 leaves out all pixels with a 0";
+
 static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_error *error)
 {
     const tess_detect_settings *s = job->settings;
-    const tess_cube_settings settings = {.axes = s->axes, .memory = memory, .stop = &job->engine.stop};
+    const tess_cube_settings settings = {.axes = s->axes,
+                                         .memory = memory,
+                                         .stop = &job->engine.stop,
+                                         .find_marks = !s->nodata_given,
+                                         .nodata_given = s->nodata_given && !isnan(s->nodata),
+                                         .nodata = s->nodata};
     TESS_TRY(tess_pixel_cubes_open(s->input, &settings, &job->input, error));
     TESS_TRY(check_cubes(&s->common, &job->input, error));
     note_bad_bands(&s->common, &job->input);
     note_order(s, &job->input);
+    tess_marks_note(&s->common, &job->input, keep_marks, drop_zeros);
     TESS_TRY(open_pipeline(job, error));
     TESS_TRY(check_decider(job, error));
     TESS_TRY(tess_detect_check_files(job, error));
@@ -221,6 +231,7 @@ static tess_status open_cubes(tess_detect_job *job, tess_memory *memory, tess_er
         TESS_TRY(tess_pixel_cubes_open(s->fit, &settings, &job->other, error));
         TESS_TRY(check_cubes(&s->common, &job->other, error));
         note_bad_bands(&s->common, &job->other);
+        tess_marks_note(&s->common, &job->other, keep_marks, drop_zeros);
         if (job->other.list.bands != job->input.list.bands)
             return tess_fail(error, TESS_BAD_INPUT, "%s has %d bands, and %s has %d",
                              job->other.list.entries[0].path, job->other.list.bands,
@@ -240,8 +251,8 @@ static uint64_t hash_of(const tess_detect_job *job)
     tess_xxh64_begin(&sum);
     for (int64_t i = 0; i < job->all.images; i++) {
         const tess_pixel_image *image = &job->sizes[i];
-        const int64_t facts[] = {image->height, image->width, image->dtype, image->has_nodata,
-                                 job->all.bands};
+        const int64_t facts[] = {image->height,     image->width,  image->dtype,
+                                 image->has_nodata, image->masked, job->all.bands};
         tess_xxh64_add(&sum, facts, sizeof facts);
     }
     const tess_cube_list *const lists[] = {&job->input.list, &job->other.list};

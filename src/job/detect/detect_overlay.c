@@ -32,12 +32,17 @@ static tess_status read_row(tess_detect_job *job, int64_t row, const colours *c,
     const size_t sample = tess_dtype_size(size->dtype);
     char *samples = (char *)job->piece.data + (size_t)job->piece_pixels * 6;
     TESS_TRY(tess_stop_check(&job->engine.stop, error));
+    uint8_t *keep = (uint8_t *)((float *)job->piece.data + job->piece_pixels);
     TESS_TRY(job->input.set.read(job->input.set.user, 0, row, 1, samples, error));
+    TESS_TRY(tess_pixel_set_keep(&job->input.set, 0, row, 1, samples, keep, error));
     for (int64_t x = 0; x < size->width; x++)
         for (int k = 0; k < 3; k++)
             tess_samples_to_float(size->dtype, 1,
                                   samples + ((size_t)x * (size_t)bands + (size_t)c->band[k]) * sample, 1,
                                   &values[3 * x + k]);
+    for (int64_t i = 0; i < 3 * size->width; i++)
+        if (!keep[i / 3])
+            values[i] = NAN;
     return TESS_OK;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "job/common/choice.h"
+#include "job/common/cube_marks.h"
 #include "job/common/record.h"
 #include "job/detect/detect_job.h"
 
@@ -130,6 +131,9 @@ tess_json *tess_detect_record(const tess_detect_job *job, bool ran)
     tess_json_set_bool(&input, "wavelengths", job->input.list.wavelengths != NULL);
     if (job->input.list.entries[0].info.bad_bands)
         tess_json_set_int(&input, "bad_bands", job->input.list.entries[0].info.bad_bands);
+    tess_json *undeclared = tess_marks_record(&job->input);
+    if (undeclared)
+        tess_json_set(&input, "undeclared", undeclared);
     tess_json_set(&record, "input", input);
     const tess_detect_settings *s = job->settings;
     const tess_record_path paths[] = {

@@ -117,8 +117,10 @@ tess_status tess_train_open_pipeline(tess_train_job *job, tess_error *error)
     if (!s)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a pipeline");
     tess_spectral_watch(job);
-    const tess_cube_settings settings = {.memory = job->engine.memory, .stop = &s->stop};
+    const tess_cube_settings settings = {
+        .memory = job->engine.memory, .stop = &s->stop, .find_marks = !job->config.data.marks_are_values};
     TESS_TRY(tess_pixel_cubes_open(job->config.data.folders.list[0].path, &settings, &s->cubes, error));
+    tess_marks_note(&job->settings->common, &s->cubes, TESS_TRAIN_KEEP_MARKS, TESS_TRAIN_DROP_ZEROS);
     for (int64_t i = 0; i < s->cubes.set.images; i++)
         side = tess_min_i64(side, tess_min_i64(s->cubes.image[i].height, s->cubes.image[i].width));
     TESS_TRY(tess_train_config_pipeline(&job->config, s->cubes.set.images, side, error));
@@ -175,6 +177,8 @@ tess_status tess_train_open_cubes(tess_train_job *job, int64_t crop, tess_error 
 tess_status tess_train_open_pipeline_validation(tess_train_job *job, tess_error *error)
 {
     const tess_cubes_validator_settings settings = {.stage = tess_spectral_stage(job),
+                                                    .common = &job->settings->common,
+                                                    .marks_are_values = job->config.data.marks_are_values,
                                                     .folder = job->config.validation.folder.path,
                                                     .state = &job->spectral->state};
     return tess_validator_open_cubes(&job->engine, &settings, &job->validator, error);

@@ -62,7 +62,9 @@ static tess_status plan(tess_cubes_validator *v, tess_error *error)
 tess_status tess_cubes_validator_open(const tess_cubes_validator_settings *settings,
                                       tess_cubes_validator **out, tess_error *error)
 {
-    const tess_cube_settings cubes = {.memory = settings->stage.memory, .stop = settings->stage.stop};
+    const tess_cube_settings cubes = {.memory = settings->stage.memory,
+                                      .stop = settings->stage.stop,
+                                      .find_marks = !settings->marks_are_values};
     *out = NULL;
     tess_cubes_validator *v = tess_small_alloc(1, sizeof *v);
     if (!v)
@@ -70,8 +72,10 @@ tess_status tess_cubes_validator_open(const tess_cubes_validator_settings *setti
     v->settings = *settings;
     tess_curve_begin(&v->curve, &v->own_memory);
     tess_status status = tess_pixel_cubes_open(settings->folder, &cubes, &v->cubes, error);
-    if (status == TESS_OK)
+    if (status == TESS_OK) {
+        tess_marks_note(settings->common, &v->cubes, TESS_TRAIN_KEEP_MARKS, TESS_TRAIN_DROP_ZEROS);
         status = plan(v, error);
+    }
     if (status == TESS_OK)
         *out = v;
     else

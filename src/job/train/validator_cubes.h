@@ -3,9 +3,12 @@
 #ifndef TESS_JOB_TRAIN_VALIDATOR_CUBES_H
 #define TESS_JOB_TRAIN_VALIDATOR_CUBES_H
 
-#include "train/statistics/cubes.h"
+#include "job/common/cube_marks.h"
 #include "train/statistics/curve.h"
 #include "train/statistics/statistics.h"
+
+#define TESS_TRAIN_KEEP_MARKS "with data.marks_are_values true they are spectra"
+#define TESS_TRAIN_DROP_ZEROS "declare 0 as nodata in the files to leave them out"
 
 typedef struct tess_cubes_validator
     tess_cubes_validator; /* owned by the caller: tess_cubes_validator_close */
@@ -13,6 +16,8 @@ typedef struct tess_cubes_validator
 typedef struct tess_cubes_validator_settings {
     tess_pixel_stage_settings stage;
     const char *folder;
+    const tess_common *common;  /* for notes */
+    bool marks_are_values;      /* as in the configuration */
     tess_spectral_state *state; /* read by each run; outlives this */
 } tess_cubes_validator_settings;
 

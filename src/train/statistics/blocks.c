@@ -7,9 +7,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/thread.h"
-#include "tensor/samples.h"
 
-enum { PART = 1 << 20, LINE = 512 }; /* bytes that are worth a thread; values that are looked at together */
+enum { PART = 1 << 20 }; /* bytes that are worth a thread */
 
 static const size_t STACK = (size_t)2 << 20; /* libraries decode on this stack */
 static const long POLL = 50000000;           /* nanoseconds between two looks at the stop flag */
@@ -89,25 +88,6 @@ static tess_pixel_slot *find_part(tess_pixel_blocks *b)
     return b->begun - b->released < b->slots ? begin_block(b) : NULL;
 }
 
-/* keep[p] = 0 where any band has the sample that means no value. */
-static void find_nodata(const tess_pixel_image *image, int bands, int64_t pixels, const char *samples,
-                        uint8_t *keep)
-{
-    const size_t size = tess_dtype_size(image->dtype);
-    const float nodata = (float)image->nodata;
-    float line[LINE];
-    for (int64_t p = 0; p < pixels; p++) {
-        keep[p] = 1;
-        for (int c = 0; c < bands; c += LINE) {
-            const int some = bands - c < LINE ? bands - c : LINE;
-            tess_samples_to_float(image->dtype, 1, samples + ((size_t)p * (size_t)bands + (size_t)c) * size,
-                                  some, line);
-            for (int i = 0; i < some; i++)
-                keep[p] &= !(line[i] == nodata);
-        }
-    }
-}
-
 static tess_status read_part(const tess_pixel_walk *walk, tess_pixel_slot *slot, int part, tess_error *error)
 {
     const tess_pixel_block *block = &slot->block;
@@ -116,9 +96,10 @@ static tess_status read_part(const tess_pixel_walk *walk, tess_pixel_slot *slot,
                   rows = block->read.rows * (part + 1) / slot->parts - first;
     char *to = (char *)slot->samples + (size_t)first * row_bytes(walk, block->image);
     TESS_TRY(walk->set->read(walk->set->user, block->image, block->read.first + first, rows, to, error));
-    if (image->has_nodata)
-        find_nodata(image, walk->set->bands, rows * image->width, to, slot->keep + first * image->width);
-    return TESS_OK;
+    if (!tess_pixel_has_gaps(image))
+        return TESS_OK;
+    return tess_pixel_set_keep(walk->set, block->image, block->read.first + first, rows, to,
+                               slot->keep + first * image->width, error);
 }
 
 static void *reader_main(void *arg)

@@ -35,11 +35,19 @@ static tess_pixel_file *take_file(tess_pixel_cubes *cubes, int64_t file)
     return found;
 }
 
+static void give_file(tess_pixel_cubes *cubes, tess_pixel_file *file)
+{
+    pthread_mutex_lock(&cubes->mutex);
+    file->busy = false;
+    pthread_mutex_unlock(&cubes->mutex);
+}
+
 static tess_status check_digits(const tess_pixel_cubes *cubes, int64_t image, int64_t rows,
-                                const void *samples, tess_error *error)
+                                const void *samples, const uint8_t *keep, tess_error *error)
 {
     const tess_pixel_image *of = &cubes->image[image];
-    const tess_status status = tess_pixel_digits(of, cubes->set.bands, samples, rows * of->width, error);
+    const tess_status status =
+        tess_pixel_digits(of, cubes->set.bands, samples, rows * of->width, keep, error);
     return status == TESS_OK ? TESS_OK
                              : tess_fail_prefix(error, status, cubes->list.entries[cubes->file[image]].path);
 }
@@ -52,12 +60,24 @@ static tess_status read(void *user, int64_t image, int64_t first, int64_t rows, 
     tess_status status = open_at(cubes, at, cubes->file[image], error);
     if (status == TESS_OK)
         status = tess_cube_read(at->cube, cubes->place[image], first, rows, samples, error);
+    give_file(cubes, at);
+    return status == TESS_OK && !cubes->image[image].masked
+               ? check_digits(cubes, image, rows, samples, NULL, error)
+               : status;
+}
+
+static tess_status missing(void *user, int64_t image, int64_t first, int64_t rows, const void *samples,
+                           uint8_t *keep, tess_error *error)
+{
+    tess_pixel_cubes *cubes = user;
+    const int64_t file = cubes->file[image];
+    tess_pixel_file *at = take_file(cubes, file);
+    tess_status status = open_at(cubes, at, file, error);
     if (status == TESS_OK)
-        status = check_digits(cubes, image, rows, samples, error);
-    pthread_mutex_lock(&cubes->mutex);
-    at->busy = false;
-    pthread_mutex_unlock(&cubes->mutex);
-    return status;
+        status =
+            tess_cube_missing(at->cube, &cubes->list.entries[file].marks, first, rows, samples, keep, error);
+    give_file(cubes, at);
+    return status == TESS_OK ? check_digits(cubes, image, rows, samples, keep, error) : status;
 }
 
 /* Arrays in the order of pixels are read without memory of their own, by any number of threads. */
@@ -74,12 +94,14 @@ static void list_images(tess_pixel_cubes *cubes)
     int64_t at = 0;
     for (int64_t f = 0; f < cubes->list.count; f++) {
         const tess_cube_info *info = &cubes->list.entries[f].info;
+        const bool masked = info->masked || cubes->settings.nodata_given || cubes->list.entries[f].marks.any;
         for (int64_t i = 0; i < info->count; i++, at++) {
             cubes->image[at] = (tess_pixel_image){.height = info->height,
                                                   .width = info->width,
                                                   .dtype = info->dtype,
                                                   .has_nodata = info->has_nodata,
-                                                  .nodata = info->nodata};
+                                                  .nodata = info->nodata,
+                                                  .masked = masked};
             cubes->file[at] = f;
             cubes->place[at] = i;
         }
@@ -104,6 +126,7 @@ tess_status tess_pixel_cubes_open(const char *path, const tess_cube_settings *se
                                   .image = cubes->image,
                                   .user = cubes,
                                   .read = read,
+                                  .missing = missing,
                                   .readers = readers_of(&cubes->list)};
     return TESS_OK;
 }

@@ -22,12 +22,13 @@ static double sample_at(tess_dtype dtype, const void *samples, int64_t at)
                              : (double)((const uint32_t *)samples)[at];
 }
 
-static band_sums sums_of(const tess_pixel_image *image, int bands, const void *samples, int64_t pixels, int b)
+static band_sums sums_of(const tess_pixel_image *image, int bands, const void *samples, int64_t pixels,
+                         const uint8_t *keep, int b)
 {
     band_sums s = {0};
     for (int64_t i = 0; i < pixels; i += tess_ceil_div(pixels, PIXELS)) {
         const double v = sample_at(image->dtype, samples, i * bands + b), rounded = (float)v;
-        if (!isfinite(rounded) || (image->has_nodata && v == image->nodata))
+        if ((keep && !keep[i]) || !isfinite(rounded) || (image->has_nodata && v == image->nodata))
             continue;
         const double step = v - s.mean;
         s.mean += step / (double)++s.count;
@@ -38,12 +39,12 @@ static band_sums sums_of(const tess_pixel_image *image, int bands, const void *s
 }
 
 tess_status tess_pixel_digits(const tess_pixel_image *image, int bands, const void *samples, int64_t pixels,
-                              tess_error *error)
+                              const uint8_t *keep, tess_error *error)
 {
     if (image->dtype != TESS_F64 && image->dtype != TESS_I32 && image->dtype != TESS_U32)
         return TESS_OK;
     for (int b = 0; b < bands; b++) {
-        const band_sums s = sums_of(image, bands, samples, pixels, b);
+        const band_sums s = sums_of(image, bands, samples, pixels, keep, b);
         const double deviation = s.count < LEAST ? 0 : sqrt(s.spread / (double)s.count);
         if (s.error > MOST_ERROR * MOST_ERROR * s.spread && deviation > LEAST_SPREAD * fabs(s.mean))
             return tess_fail(

@@ -37,7 +37,7 @@ static bool in_place(const tess_spectral_plan *plan, const tess_pixel_set *set)
 {
     bool fits = set->at && !needs_host(plan);
     for (int64_t i = 0; i < set->images; i++)
-        fits = fits && set->image[i].dtype == TESS_F32 && !set->image[i].has_nodata;
+        fits = fits && set->image[i].dtype == TESS_F32 && !tess_pixel_has_gaps(&set->image[i]);
     return fits;
 }
 
@@ -165,7 +165,7 @@ tess_status tess_pixel_stage_plan(const tess_pixel_stage_settings *settings, con
         sizes->rows = tess_max_i64(sizes->rows, rows);
         sizes->pixels = tess_max_i64(sizes->pixels, pixels);
         sample = tess_dtype_size(image->dtype) > sample ? tess_dtype_size(image->dtype) : sample;
-        nodata |= image->has_nodata;
+        nodata |= tess_pixel_has_gaps(image);
         imported |= image->dtype != TESS_F32;
         blocks += tess_min_i64(TESS_PIXEL_SLOTS, tess_ceil_div(image->height, tess_max_i64(rows, 1)));
     }

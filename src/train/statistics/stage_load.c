@@ -131,7 +131,7 @@ tess_status tess_pixel_stage_next(tess_pixel_stage *stage, const tess_pixel_bloc
     const tess_pixel_image *image = &stage->set->image[slot->block.image];
     stage->width = image->width, stage->loaded_rows = slot->block.read.rows;
     stage->pixels = stage->width * stage->loaded_rows;
-    stage->masked = image->has_nodata;
+    stage->masked = tess_pixel_has_gaps(image);
     stage->keep = stage->d_keep = slot->keep;
     const size_t bytes = (size_t)stage->pixels * (size_t)stage->set->bands * tess_dtype_size(image->dtype);
     const void *samples = slot->samples;

@@ -68,8 +68,9 @@ static void add_gather(const listing *l, int64_t image, tess_node_scope scope, i
             add_load(l, &b);
         loads = true;
         add_path(l, &b, tap->at);
-        const tess_op op = tess_pixel_moments_op(b.pixels, tess_spectral_gives(l->plan, tap->at),
-                                                 tap->needs & TESS_NEED_COVARIANCE, b.image->has_nodata);
+        const tess_op op =
+            tess_pixel_moments_op(b.pixels, tess_spectral_gives(l->plan, tap->at),
+                                  tap->needs & TESS_NEED_COVARIANCE, tess_pixel_has_gaps(b.image));
         if (number == tap->first && (tap->needs & by_moments))
             add_op(l, &op, b.count);
     }
@@ -94,14 +95,14 @@ static void add_score(const listing *l, int64_t image)
     tess_op op = local
                      ? tess_pixel_local_op(b.pixels / b.image->width, b.image->width, channels,
                                            (int)node->values[TESS_RX_INNER], (int)node->values[TESS_RX_OUTER],
-                                           node->values[TESS_RX_EPS], b.image->has_nodata)
+                                           node->values[TESS_RX_EPS], tess_pixel_has_gaps(b.image))
                      : tess_pixel_score_op(b.pixels, channels, tess_spectral_reads(l->plan, score));
     add_fit_image(l, image, score);
     add_load(l, &b);
     add_path(l, &b, at);
     add_op(l, &op, b.count);
     if (stream) {
-        op = tess_pixel_moments_op(b.pixels, channels, true, b.image->has_nodata);
+        op = tess_pixel_moments_op(b.pixels, channels, true, tess_pixel_has_gaps(b.image));
         add_op(l, &op, b.count);
     }
     const double pixels = (double)(b.image->height * b.image->width);
