@@ -2,7 +2,6 @@
 #include "dist/mailbox.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,24 +10,19 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/mem.h"
 
 /* MOST, LEAST: bytes of a data area; PART: of the free shared memory, that all ranks of a host take together. */
-enum { SLEEP_NANOSECONDS = 1000000 };
 enum { SLOTS = 2, LINE = 64, PEERS = 8, NAME = 48, LEAST = 256 << 10, MOST = 2 << 20, PART = 4 };
 
 /* Messages from one rank to another; in the segment of the sender, on a line of the cache of its own. */
 typedef struct channel {
     _Alignas(LINE) atomic_uint posted; /* written by the sender */
     uint32_t offset[SLOTS];            /* of message k: offset[k % SLOTS], in the data area */
-    atomic_uint sender_sleeps;         /* until `taken` changes */
     _Alignas(LINE) atomic_uint taken;  /* written by the receiver */
-    atomic_uint receiver_sleeps;       /* until `posted` changes */
 } channel;
 
 struct tess_mailboxes {
@@ -215,28 +209,6 @@ bool tess_mailboxes_carry(const tess_mailboxes *boxes, int peer, size_t bytes)
     return peer != boxes->dist->rank && bytes > 0 && bytes <= boxes->slot && is_local(boxes, peer);
 }
 
-/* Changes a counter, and wakes the one who sleeps until it does. */
-static void count_up(atomic_uint *counter, atomic_uint *sleeps)
-{
-    atomic_fetch_add(counter, 1);
-    if (atomic_load(sleeps))
-        syscall(SYS_futex, counter, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-void tess_mailboxes_sleep(tess_mailboxes *boxes, int peer, bool sends)
-{
-    const int other = boxes->dist->places[peer].local;
-    channel *c = sends ? channel_of(boxes, boxes->here, other) : channel_of(boxes, other, boxes->here);
-    atomic_uint *counter = sends ? &c->taken : &c->posted,
-                *sleeps = sends ? &c->sender_sleeps : &c->receiver_sleeps;
-    const struct timespec most = {0, SLEEP_NANOSECONDS};
-    atomic_store(sleeps, 1);
-    const unsigned seen = atomic_load(counter), mine = atomic_load(sends ? &c->posted : &c->taken);
-    if (sends ? !boxes->drained || mine - seen == SLOTS : seen == mine)
-        syscall(SYS_futex, counter, FUTEX_WAIT, seen, &most, NULL, 0);
-    atomic_store(sleeps, 0);
-}
-
 /* The messages of the exchange before this one lie where this one would write. */
 static bool drain(tess_mailboxes *boxes)
 {
@@ -268,7 +240,7 @@ bool tess_mailboxes_post(tess_mailboxes *boxes, int peer, const void *data, size
     const size_t at = ((size_t)number_of(boxes, peer) * SLOTS + posted % SLOTS) * boxes->slot;
     memcpy(boxes->segment[boxes->here] + data_at(boxes) + at, data, bytes);
     c->offset[posted % SLOTS] = (uint32_t)at;
-    count_up(&c->posted, &c->receiver_sleeps);
+    atomic_store_explicit(&c->posted, posted + 1, memory_order_release);
     return true;
 }
 
@@ -280,6 +252,6 @@ bool tess_mailboxes_fetch(tess_mailboxes *boxes, int peer, void *data, size_t by
     if (atomic_load_explicit(&c->posted, memory_order_acquire) == taken)
         return false;
     memcpy(data, boxes->segment[from] + data_at(boxes) + c->offset[taken % SLOTS], bytes);
-    count_up(&c->taken, &c->sender_sleeps);
+    atomic_store_explicit(&c->taken, taken + 1, memory_order_release);
     return true;
 }

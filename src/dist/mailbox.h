@@ -26,8 +26,5 @@ bool tess_mailboxes_carry(const tess_mailboxes *boxes, int peer, size_t bytes);
 bool tess_mailboxes_post(tess_mailboxes *boxes, int peer, const void *data, size_t bytes);
 /* Takes the next message of a peer. False: it is not there yet. */
 bool tess_mailboxes_fetch(tess_mailboxes *boxes, int peer, void *data, size_t bytes);
-/* Sleeps until a message to the peer, or from it, may pass; at most a millisecond or two. A rank that waits in a loop would slow down the
- * one that it waits for, where two of them share the units of a core. */
-void tess_mailboxes_sleep(tess_mailboxes *boxes, int peer, bool sends);
 
 #endif
