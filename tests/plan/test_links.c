@@ -153,19 +153,24 @@ static void check_timetable(void)
     tess_timetable_time time;
     /* First exchange: ranks 0 and 2 begin at 1 and rank 1 at 3, rows are there at 4.5. Ranks 0, 2: 5 + 1 + 2 = 8. Rank 1: 7 + 1 + 2
      * = 10. Second: there at 12.5; ranks 0, 2 end at 13.5, rank 1 at 16.5. */
-    CHECK(tess_timetable_run(ranks, NULL, 3, 1, &plain, &time, &error) == TESS_OK);
+    CHECK(tess_timetable_run(ranks, (tess_pace){0}, 3, 1, &plain, &time, &error) == TESS_OK);
     CHECK_MSG(near(time.seconds, 16.5), "%g", time.seconds);
     CHECK_MSG(near(time.compute, 14) && near(time.communication, 2.5), "%g", time.compute);
     CHECK(near(time.sent, 6));
     /* Rank 1 has half the speed. First exchange: it begins at 6, and rows are there at 7.5. Ranks 0, 2: 7.5 + 1 + 2 = 10.5. Rank 1: 14 +
      * 2 + 4 = 20. Second: there at 22.5; ranks 0, 2 end at 23.5, rank 1 at 30.5. */
     static const double speeds[] = {1, 0.5, 1};
-    CHECK(tess_timetable_run(ranks, speeds, 3, 1, &plain, &time, &error) == TESS_OK);
+    CHECK(tess_timetable_run(ranks, (tess_pace){.of_rank = speeds}, 3, 1, &plain, &time, &error) == TESS_OK);
     CHECK_MSG(near(time.seconds, 30.5) && near(time.compute, 28), "%g %g", time.seconds, time.compute);
+    /* Rank 1 has half the speed in its second stage alone: it ends at 12.5 + 2 + 6. */
+    static const double stages[] = {1, 1, 1, 1, 1, 0.5, 1, 1, 1};
+    const tess_pace pace = {.of_rank = speeds, .of_stage = stages, .stages = 2};
+    CHECK(tess_timetable_run(ranks, pace, 3, 1, &plain, &time, &error) == TESS_OK);
+    CHECK_MSG(near(time.seconds, 20.5) && near(time.compute, 18), "%g %g", time.seconds, time.compute);
     /* Alone it waits for nobody. */
     const tess_timetable alone = {.before = 7};
     ranks[0] = &alone;
-    CHECK(tess_timetable_run(ranks, NULL, 1, 1, &plain, &time, &error) == TESS_OK);
+    CHECK(tess_timetable_run(ranks, (tess_pace){0}, 1, 1, &plain, &time, &error) == TESS_OK);
     CHECK(near(time.seconds, 7) && near(time.communication, 0) && near(time.sent, 0));
 }
 
@@ -179,12 +184,12 @@ static void check_grid(void)
     const tess_timetable *ranks[] = {&soon, &soon, &soon, &late};
     tess_timetable_time time;
     /* Ranks 2 and 3 wait for columns of each other, from 3 to 5.5; rank 1 for rows of rank 3 until 4.5; rank 0 for a corner of it. */
-    CHECK(tess_timetable_run(ranks, NULL, 4, 2, &plain, &time, &error) == TESS_OK);
+    CHECK(tess_timetable_run(ranks, (tess_pace){0}, 4, 2, &plain, &time, &error) == TESS_OK);
     CHECK_MSG(near(time.seconds, 6.5) && near(time.compute, 4) && near(time.sent, 3.25), "%g %g %g",
               time.seconds, time.compute, time.sent);
     /* Two nodes: two rows and two corners share an adapter, and ranks 1 and 3 have them at 3 + 0.25 + 2.5. */
     plain.per_node = 2;
-    CHECK(tess_timetable_run(ranks, NULL, 4, 2, &plain, &time, &error) == TESS_OK);
+    CHECK(tess_timetable_run(ranks, (tess_pace){0}, 4, 2, &plain, &time, &error) == TESS_OK);
     CHECK_MSG(near(time.seconds, 6.75), "%g", time.seconds);
 }
 

@@ -20,6 +20,7 @@ typedef struct measuring {
     tess_links links;
     int64_t *ranks;
     int rank_count;
+    bool warm; /* a pass need not warm up before others */
 } measuring;
 
 /* 1, 2, 4 and so on, and all. */
@@ -182,6 +183,7 @@ static tess_status time_strips(measuring *m, tess_engine_model *model, const tes
                                  .problem = problem,
                                  .ranks = ranks,
                                  .repeats = m->settings->repeats,
+                                 .warm = m->warm,
                                  .copies = ranks == m->dist->size && ranks > 1 ? m->settings->copies : 0,
                                  .seed = m->settings->common.seed};
     TESS_TRY(tess_passes_measure(&job, p, error));
@@ -199,7 +201,7 @@ static tess_status time_strips(measuring *m, tess_engine_model *model, const tes
     return TESS_OK;
 }
 
-/* How long a taller image takes, with as many rows a rank as the base. */
+/* How long a taller image takes, with as many rows a rank as the base: one pass, since it takes as long as the base alone. */
 static tess_status time_taller(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
                                int ranks, double *seconds, tess_error *error)
 {
@@ -209,8 +211,10 @@ static tess_status time_taller(measuring *m, tess_engine_model *model, const tes
     taller.height *= ranks;
     tess_bench_settings settings = *m->settings;
     settings.copies = 0;
+    settings.repeats = 1;
     measuring other = *m;
     other.settings = &settings;
+    other.warm = true;
     const tess_status status = time_strips(&other, model, &taller, ranks, &point, &p, error);
     *seconds = point.seconds;
     tess_passes_release(&p);
@@ -223,7 +227,7 @@ static tess_status one_point(measuring *m, tess_engine_model *model, const char 
                              tess_scale_point *base, tess_error *error)
 {
     tess_scale_setup setup = tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
-    tess_scale_point point, predicted;
+    tess_scale_point point, predicted = {0};
     tess_iteration_times whole = {0};
     tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = base};
     TESS_TRY(time_strips(m, model, problem, ranks, &point, p, error));
@@ -234,9 +238,8 @@ static tess_status one_point(measuring *m, tess_engine_model *model, const char 
         TESS_TRY(time_taller(m, model, problem, ranks, &tall, error));
         line.weak_efficiency = base->seconds / tall;
     }
-    setup.strips = &tess_passes_median(p)->times.strips;
-    setup.speeds = tess_passes_median(p)->speeds;
-    TESS_TRY(tess_dist_agree(m->dist, tess_scale_ours(&setup, problem, ranks, &predicted, error), error));
+    TESS_TRY(
+        tess_dist_agree(m->dist, tess_passes_predict(p, &setup, problem, ranks, &predicted, error), error));
     if (ranks == m->dist->size)
         TESS_TRY(iterate(m, name, problem, &whole, error));
     return report(m, &line, &predicted, p, &whole, error);

@@ -1,10 +1,15 @@
 #include "job/study/bench_scaling_passes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "job/common/rank_speeds.h"
+
+/* No further passes after so many seconds. */
+static const double ENOUGH = 20;
+enum { LEAST_PASSES = 2 };
 
 /* How fast the ranks of a point are beside each other, as `denoise` would measure it for a long job; NULL: a single one. */
 static tess_status find_speeds(const tess_passes_job *job, double **speeds, tess_error *error)
@@ -24,8 +29,12 @@ static tess_status find_speeds(const tess_passes_job *job, double **speeds, tess
 
 void tess_passes_release(tess_point_passes *p)
 {
-    for (int i = 0; i < p->count; i++)
+    for (int i = 0; i < p->count; i++) {
         tess_small_free(p->list[i].speeds);
+        tess_small_free(p->list[i].of_stage);
+        tess_small_free(p->list[i].times.of_stage);
+    }
+    tess_small_free(p->warm.of_stage);
     tess_small_free(p->list);
     tess_small_free(p->seconds);
     tess_small_free(p->copies);
@@ -61,23 +70,42 @@ static tess_strip_job strips_of(const tess_passes_job *job, const double *speeds
                             .seed = job->seed};
 }
 
-/* `pass` NULL: it warms up. */
-static tess_status run_pass(const tess_passes_job *job, tess_divided_pass *pass, double *speeds,
-                            double *found, tess_error *error)
+/* The first pass, and the one after copies, warms up: the next one is divided and predicted by what it showed. */
+static tess_status warm_up(const tess_passes_job *job, tess_point_passes *p, double *speeds, double *found,
+                           tess_error *error)
+{
+    const tess_strip_job strips = strips_of(job, speeds, false);
+    tess_small_free(p->warm.of_stage);
+    p->warm.of_stage = NULL;
+    TESS_TRY(tess_strip_measure(&strips, &p->warm, found, error));
+    if (speeds && !tess_rank_speeds_given())
+        learn(speeds, found, job->engine->dist->size, true);
+    return TESS_OK;
+}
+
+static double *copy_of(const double *values, size_t count)
+{
+    double *copy = values ? tess_small_alloc(count, sizeof *copy) : NULL;
+    if (copy)
+        memcpy(copy, values, count * sizeof *copy);
+    return copy;
+}
+
+static tess_status run_pass(const tess_passes_job *job, tess_divided_pass *pass, const tess_strip_times *last,
+                            double *speeds, double *found, tess_error *error)
 {
     const int size = job->engine->dist->size;
     const tess_strip_job strips = strips_of(job, speeds, false);
-    tess_strip_times ignored;
-    if (pass && speeds) {
-        pass->speeds = tess_small_alloc((size_t)size, sizeof *speeds);
-        TESS_TRY(tess_dist_agree(
-            job->engine->dist,
-            pass->speeds ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for speeds"), error));
-        memcpy(pass->speeds, speeds, (size_t)size * sizeof *speeds);
-    }
-    TESS_TRY(tess_strip_measure(&strips, pass ? &pass->times : &ignored, found, error));
+    pass->speeds = copy_of(speeds, (size_t)size);
+    pass->of_stage = copy_of(last->of_stage, (size_t)size * ((size_t)last->stages + 1));
+    pass->stages = last->stages;
+    const bool copied = (pass->speeds || !speeds) && (pass->of_stage || !last->of_stage);
+    TESS_TRY(tess_dist_agree(job->engine->dist,
+                             copied ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for speeds"),
+                             error));
+    TESS_TRY(tess_strip_measure(&strips, &pass->times, found, error));
     if (speeds && !tess_rank_speeds_given())
-        learn(speeds, found, size, !pass);
+        learn(speeds, found, size, false);
     return TESS_OK;
 }
 
@@ -100,14 +128,20 @@ static int copies_before(const tess_passes_job *job, int pass)
 static tess_status run_passes(const tess_passes_job *job, tess_point_passes *p, double *speeds, double *found,
                               tess_error *error)
 {
+    double all = 0;
     for (int i = 0; i < job->repeats; i++) {
+        p->count = i + 1; /* also where it fails: what is there must be released */
         const bool copies = i > 0 && copies_before(job, i) > p->copy_count;
         if (copies)
             TESS_TRY(run_copies(job, p, found, error));
-        if (copies || i == 0)
-            TESS_TRY(run_pass(job, NULL, speeds, found, error));
-        TESS_TRY(run_pass(job, &p->list[i], speeds, found, error));
+        if (copies || (i == 0 && !job->warm))
+            TESS_TRY(warm_up(job, p, speeds, found, error));
+        const tess_strip_times *last = copies || i == 0 ? &p->warm : &p->list[i - 1].times;
+        TESS_TRY(run_pass(job, &p->list[i], last, speeds, found, error));
         p->seconds[i] = p->list[i].times.seconds;
+        all += p->seconds[i];
+        if (i + 1 >= LEAST_PASSES && all > ENOUGH && job->copies == 0)
+            break;
     }
     return TESS_OK;
 }
@@ -118,13 +152,10 @@ tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *p
     double *speeds = NULL, *found = tess_small_alloc((size_t)job->engine->dist->size, sizeof *found);
     *p = (tess_point_passes){.list = tess_small_alloc((size_t)repeats, sizeof *p->list),
                              .seconds = tess_small_alloc((size_t)repeats, sizeof *p->seconds),
-                             .copies = tess_small_alloc((size_t)job->copies + 1, sizeof *p->copies),
-                             .count = repeats};
+                             .copies = tess_small_alloc((size_t)job->copies + 1, sizeof *p->copies)};
     tess_status status = p->list && p->seconds && p->copies && found
                              ? TESS_OK
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
-    if (!p->list)
-        p->count = 0;
     status = tess_dist_agree(job->engine->dist, status, error);
     if (status == TESS_OK)
         status = find_speeds(job, &speeds, error);
@@ -134,5 +165,33 @@ tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *p
     tess_small_free(found);
     if (status == TESS_OK)
         find_median(p);
+    return status;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const double x = ((const tess_scale_point *)a)->denoiser +
+                     ((const tess_scale_point *)a)->denoiser_communication,
+                 y = ((const tess_scale_point *)b)->denoiser +
+                     ((const tess_scale_point *)b)->denoiser_communication;
+    return (x > y) - (x < y);
+}
+
+tess_status tess_passes_predict(const tess_point_passes *p, tess_scale_setup *setup,
+                                const tess_scale_problem *problem, int ranks, tess_scale_point *median,
+                                tess_error *error)
+{
+    tess_scale_point *points = tess_small_alloc((size_t)p->count, sizeof *points);
+    tess_status status = points ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for predictions");
+    for (int i = 0; i < p->count && status == TESS_OK; i++) {
+        setup->strips = &p->list[i].times.strips;
+        setup->pace = tess_pass_pace(&p->list[i]);
+        status = tess_scale_ours(setup, problem, ranks, &points[i], error);
+    }
+    if (status == TESS_OK) {
+        qsort(points, (size_t)p->count, sizeof *points, by_seconds);
+        *median = points[p->count / 2];
+    }
+    tess_small_free(points);
     return status;
 }

@@ -1,6 +1,6 @@
 /* bench_scaling_passes.h: passes of the denoiser over strips of an image. Speeds of ranks are measured before the first pass, which warms
  * up and is not counted; each later one is divided by what the passes before it showed: their mean, in which each counts twice as much
- * as the one before it. After copies, which take long, a pass warms up again. A short measurement describes the moment, and a core that others use, too, has another speed a second later. */
+ * as the one before it, and predicted from the times of each rank's stages in the pass before it. After copies, which take long, a pass warms up again. A short measurement describes the moment, and a core that others use, too, has another speed a second later. */
 #ifndef TESS_JOB_BENCH_SCALING_PASSES_H
 #define TESS_JOB_BENCH_SCALING_PASSES_H
 
@@ -10,8 +10,9 @@ typedef struct tess_passes_job {
     tess_engine *engine;
     tess_engine_model *model; /* loaded */
     const tess_scale_problem *problem;
-    int ranks, repeats;
-    int copies; /* between the passes, every rank denoises a whole image as often as that */
+    int ranks, repeats; /* repeats: fewer if they take long */
+    bool warm;          /* no pass before the first */
+    int copies;         /* between the passes, every rank denoises a whole image as often as that */
     uint64_t seed;
 } tess_passes_job;
 
@@ -19,13 +20,16 @@ typedef struct tess_passes_job {
 typedef struct tess_divided_pass {
     tess_strip_times times;
     double *speeds;
+    double *of_stage; /* as the pass before it showed them: see tess_pace */
+    int stages;
 } tess_divided_pass;
 
 typedef struct tess_point_passes {
     tess_divided_pass *list;
     double *seconds; /* of each, in order */
     int count, median;
-    double *copies; /* seconds for each image, when every rank had one, in order */
+    tess_strip_times warm; /* the last pass that warmed up */
+    double *copies;        /* seconds for each image, when every rank had one, in order */
     int copy_count;
     double spread;
 } tess_point_passes;
@@ -33,7 +37,16 @@ typedef struct tess_point_passes {
 /* Collective. Release the passes also after a failure. */
 tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *passes,
                                 tess_error *error) TESS_MUST_CHECK;
+/* The median of what the simulation makes of each pass. */
+tess_status tess_passes_predict(const tess_point_passes *passes, tess_scale_setup *setup,
+                                const tess_scale_problem *problem, int ranks, tess_scale_point *median,
+                                tess_error *error) TESS_MUST_CHECK;
 void tess_passes_release(tess_point_passes *passes);
+
+static inline tess_pace tess_pass_pace(const tess_divided_pass *pass)
+{
+    return (tess_pace){.of_rank = pass->speeds, .of_stage = pass->of_stage, .stages = pass->stages};
+}
 
 static inline const tess_divided_pass *tess_passes_median(const tess_point_passes *passes)
 {

@@ -7,28 +7,42 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "net/neighbours.h"
+#include "plan/ranks/timetable.h"
 
-/* Exchanges with the neighbours, and how long this rank was inside of them. */
+/* Exchanges with the neighbours, how long this rank was inside of them, and how long it computed before the first and after each. */
 typedef struct timed_neighbours {
     tess_neighbours neighbours;
     double seconds, sent;
+    double *computed; /* stages + 1 */
+    int stage, stages;
+    double since; /* it computes */
 } timed_neighbours;
+
+static void count_stage(timed_neighbours *t, double now)
+{
+    t->computed[t->stage] += now - t->since;
+}
 
 static void begin(void *user, const tess_exchange *e, tess_stream *stream)
 {
     timed_neighbours *t = user;
     const double start = tess_clock();
+    count_stage(t, start);
+    t->stage += t->stage < t->stages;
     t->sent += (double)(tess_exchange_bytes(e, e->above) + tess_exchange_bytes(e, e->below));
     tess_neighbours_exchanger.begin(&t->neighbours, e, stream);
-    t->seconds += tess_clock() - start;
+    t->since = tess_clock();
+    t->seconds += t->since - start;
 }
 
 static void end(void *user, const tess_exchange *e, tess_stream *stream)
 {
     timed_neighbours *t = user;
     const double start = tess_clock();
+    count_stage(t, start);
     tess_neighbours_exchanger.end(&t->neighbours, e, stream);
-    t->seconds += tess_clock() - start;
+    t->since = tess_clock();
+    t->seconds += t->since - start;
 }
 
 static const tess_exchanger exchanger = {begin, end};
@@ -40,6 +54,7 @@ typedef struct strip {
     tess_net_plan *plan; /* NULL: nothing to do */
     tess_block arena, workspace;
     double expected; /* seconds of a pass by the rates */
+    tess_timetable timetable;
     timed_neighbours timed;
 } strip;
 
@@ -71,12 +86,19 @@ static tess_status open_strip(strip *s, const tess_strips *strips, tess_error *e
     memset(s->workspace.data, 0, tess_net_plan_workspace_bytes(s->plan));
     bool measured = true;
     s->expected = tess_rates_plan_seconds(job->engine->rates, s->plan, &measured);
+    TESS_TRY(tess_timetable_make(job->model->bound, job->engine->rates, shape, &s->timetable, error));
+    s->timed.stages = s->timetable.count;
+    s->timed.computed = tess_small_alloc((size_t)s->timed.stages + 1, sizeof *s->timed.computed);
+    if (!s->timed.computed)
+        return tess_fail(error, TESS_NO_MEMORY, "no memory for times");
     return tess_neighbours_open(&s->timed.neighbours, dist, 1, error);
 }
 
 static void close_strip(strip *s)
 {
     tess_neighbours_close(&s->timed.neighbours);
+    tess_timetable_clear(&s->timetable);
+    tess_small_free(s->timed.computed);
     tess_net_plan_destroy(s->plan);
     s->device->memory->free(s->device, &s->arena);
     s->device->memory->free(s->device, &s->workspace);
@@ -116,7 +138,12 @@ static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *erro
     const double start = tess_clock();
     s->timed.seconds = s->timed.sent = 0;
     if (s->plan) {
+        for (int i = 0; i <= s->timed.stages; i++)
+            s->timed.computed[i] = 0;
+        s->timed.stage = 0;
+        s->timed.since = start;
         run_strip(s);
+        count_stage(&s->timed, tess_clock());
         status = s->device->streams->sync(s->device, NULL, error);
         if (status == TESS_OK && s->timed.neighbours.status != TESS_OK)
             status = tess_fail(error, s->timed.neighbours.status, "%s", s->timed.neighbours.error.text);
@@ -168,6 +195,35 @@ static tess_status time_pass(strip *s, tess_strip_times *times, double *found, t
     return status;
 }
 
+/* Gathers how fast each rank was in each stage; 1 where it had none. */
+static tess_status gather_stages(const strip *s, tess_strip_times *times, tess_error *error)
+{
+    tess_dist *dist = s->job->engine->dist;
+    int stages = s->timed.stages;
+    TESS_TRY(tess_dist_broadcast(dist, 0, &stages, sizeof stages, error));
+    const size_t each = (size_t)stages + 1;
+    double *mine = tess_small_alloc(each, sizeof *mine),
+           *all = tess_small_alloc(each * (size_t)dist->size, sizeof *all);
+    tess_status status = mine && all ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for times");
+    status = tess_dist_agree(dist, status, error);
+    for (int i = 0; i <= stages && status == TESS_OK; i++) {
+        const tess_timetable *t = &s->timetable;
+        const bool has = s->plan && s->timed.stages == stages && s->timed.computed[i] > 0;
+        const double expected = !has ? 0 : i == 0 ? t->before : tess_stage_seconds(&t->stages[i - 1]);
+        mine[i] = expected > 0 ? expected / s->timed.computed[i] : 1;
+    }
+    if (status == TESS_OK)
+        status = tess_dist_gather(dist, mine, each * sizeof *mine, all, error);
+    tess_small_free(mine);
+    if (status != TESS_OK) {
+        tess_small_free(all);
+        return status;
+    }
+    times->of_stage = all;
+    times->stages = stages;
+    return TESS_OK;
+}
+
 static tess_status count_bytes(const strip *s, tess_strip_times *times, tess_error *error)
 {
     tess_dist *dist = s->job->engine->dist;
@@ -206,6 +262,8 @@ tess_status tess_strip_measure(const tess_strip_job *job, tess_strip_times *time
         status = time_pass(&s, times, found, error);
     if (status == TESS_OK)
         status = count_bytes(&s, times, error);
+    if (status == TESS_OK && !job->alone)
+        status = gather_stages(&s, times, error);
     close_strip(&s);
     return status;
 }

@@ -17,10 +17,13 @@ typedef struct tess_strip_job {
 
 typedef struct tess_strip_times {
     tess_strips strips;
-    double seconds;                /* of the slowest rank */
-    double waiting;                /* of that rank, inside exchanges */
-    double busy;                   /* mean of the ranks with a part, without exchanges */
-    double together;               /* of all ranks together for one image, if each is alone */
+    double seconds;  /* of the slowest rank */
+    double waiting;  /* of that rank, inside exchanges */
+    double busy;     /* mean of the ranks with a part, without exchanges */
+    double together; /* of all ranks together for one image, if each is alone */
+    /* How fast each rank was in each stage, as in tess_pace; the owner calls tess_small_free. NULL: alone. */
+    double *of_stage;
+    int stages;
     double sent;                   /* the most bytes of a rank */
     uint64_t bytes, planned_bytes; /* the most of a rank */
 } tess_strip_times;

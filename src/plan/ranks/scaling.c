@@ -263,7 +263,7 @@ static tess_status simulate(const tess_scale_setup *setup, const tess_scale_prob
     if (status == TESS_OK)
         status = run_strips(setup, p, blocks, &kinds, of_rank, point, error);
     if (status == TESS_OK)
-        status = tess_timetable_run(of_rank, setup->speeds, used, across, &setup->links, &time, error);
+        status = tess_timetable_run(of_rank, setup->pace, used, across, &setup->links, &time, error);
     for (int i = 0; i < kinds.count; i++)
         tess_timetable_clear(&kinds.list[i].timetable);
     tess_small_free(kinds.list);

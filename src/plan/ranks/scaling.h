@@ -9,6 +9,7 @@
 #include "plan/ranks/blurs.h"
 #include "plan/ranks/links.h"
 #include "plan/ranks/strips.h"
+#include "plan/ranks/timetable.h"
 #include "plan/rates.h"
 
 /* DENOISE: the denoiser alone. */
@@ -51,7 +52,7 @@ typedef struct tess_scale_setup {
     int avoid;  /* the most convolutions that may share an exchange; 1: as plans do today */
     /* Of a run, if it is known how it divides an image, and how fast its ranks are: the rates are those of speed 1. Otherwise NULL. */
     const tess_strips *strips;
-    const double *speeds;
+    tess_pace pace;
 } tess_scale_setup;
 
 typedef struct tess_scale_point {

@@ -97,10 +97,8 @@ void tess_timetable_clear(tess_timetable *s)
 double tess_timetable_compute(const tess_timetable *s)
 {
     double seconds = s->before;
-    for (int i = 0; i < s->count; i++) {
-        const tess_stage *stage = &s->stages[i];
-        seconds += (stage->inner > 0 ? stage->inner + stage->edges : stage->whole) + stage->after;
-    }
+    for (int i = 0; i < s->count; i++)
+        seconds += tess_stage_seconds(&s->stages[i]);
     return seconds;
 }
 
@@ -161,9 +159,20 @@ static double ready_in_grid(const grid *g, int rank, const tess_stage *stage)
     return at;
 }
 
-static double speed_of(const double *speeds, int rank)
+/* Of a rank in a stage; stage -1: before the first. */
+static double speed_of(const tess_timetable *s, const tess_pace *pace, int rank, int stage)
 {
-    return speeds ? speeds[rank] : 1;
+    if (pace->of_stage && pace->stages == s->count)
+        return pace->of_stage[rank * (pace->stages + 1) + stage + 1];
+    return pace->of_rank ? pace->of_rank[rank] : 1;
+}
+
+static double compute_at(const tess_timetable *s, const tess_pace *pace, int rank)
+{
+    double seconds = s->before / speed_of(s, pace, rank, -1);
+    for (int i = 0; i < s->count; i++)
+        seconds += tess_stage_seconds(&s->stages[i]) / speed_of(s, pace, rank, i);
+    return seconds;
 }
 
 static double end_of_stage(const tess_stage *stage, double speed, double begun, double there)
@@ -173,8 +182,8 @@ static double end_of_stage(const tess_stage *stage, double speed, double begun, 
                                        : fmax(begun, there) + stage->whole / speed);
 }
 
-static void run_stage(const tess_timetable *const *of_rank, const double *speeds, int k, grid *g, double *now,
-                      double *begun)
+static void run_stage(const tess_timetable *const *of_rank, const tess_pace *pace, int k, grid *g,
+                      double *now, double *begun)
 {
     for (int r = 0; r < g->ranks; r++)
         begun[r] = now[r];
@@ -190,7 +199,7 @@ static void run_stage(const tess_timetable *const *of_rank, const double *speeds
             there = ready_in_grid(g, r, stage);
         else if (stage->bytes > 0)
             there = ready(begun, g->ranks, r, g->links, stage->bytes);
-        now[r] = end_of_stage(stage, speed_of(speeds, r), begun[r], there);
+        now[r] = end_of_stage(stage, speed_of(of_rank[r], pace, r, k), begun[r], there);
     }
 }
 
@@ -203,9 +212,8 @@ static double sent_by(const tess_timetable *s)
     return sent;
 }
 
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, const double *speeds, int ranks,
-                               int columns, const tess_links *links, tess_timetable_time *time,
-                               tess_error *error)
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, tess_pace pace, int ranks, int columns,
+                               const tess_links *links, tess_timetable_time *time, tess_error *error)
 {
     double *now = tess_small_alloc(3 * (size_t)ranks, sizeof *now), *begun = now ? now + ranks : NULL;
     *time = (tess_timetable_time){0};
@@ -213,12 +221,12 @@ tess_status tess_timetable_run(const tess_timetable *const *of_rank, const doubl
         return tess_fail(error, TESS_NO_MEMORY, "no memory for the times of ranks");
     grid g = {ranks, columns, links, begun, now + 2 * ranks};
     for (int r = 0; r < ranks; r++)
-        now[r] = of_rank[r]->before / speed_of(speeds, r);
+        now[r] = of_rank[r]->before / speed_of(of_rank[r], &pace, r, -1);
     for (int k = 0; k < of_rank[0]->count; k++)
-        run_stage(of_rank, speeds, k, &g, now, begun);
+        run_stage(of_rank, &pace, k, &g, now, begun);
     for (int r = 0; r < ranks; r++) {
         time->seconds = fmax(time->seconds, now[r]);
-        time->compute = fmax(time->compute, tess_timetable_compute(of_rank[r]) / speed_of(speeds, r));
+        time->compute = fmax(time->compute, compute_at(of_rank[r], &pace, r));
         time->sent = fmax(time->sent, sent_by(of_rank[r]));
     }
     time->communication = fmax(0, time->seconds - time->compute);

@@ -54,10 +54,25 @@ typedef struct tess_timetable_time {
     double sent;          /* the most bytes that a rank sends */
 } tess_timetable_time;
 
-/* The timetables of all ranks, which exchange alike. `speeds`: of the ranks beside that of the rates; NULL: all 1. `columns`: of the grid of blocks that they have, numbered row by row; 1:
+/* How fast ranks are beside the rates. */
+typedef struct tess_pace {
+    const double *of_rank; /* NULL: all 1 */
+    /* In each stage, which counts for timetables of so many: rank r's speed before the first stage, and then in each of them, is
+     * of_stage[r * (stages + 1)] and following. NULL: as of_rank. */
+    const double *of_stage;
+    int stages;
+} tess_pace;
+
+/* Seconds of a stage without waiting. */
+static inline double tess_stage_seconds(const tess_stage *stage)
+{
+    return (stage->inner > 0 ? stage->inner + stage->edges : stage->whole) + stage->after;
+}
+
+/* The timetables of all ranks, which exchange alike. `columns`: of the grid of blocks that they have, numbered row by row; 1:
  * strips. */
-tess_status tess_timetable_run(const tess_timetable *const *of_rank, const double *speeds, int ranks,
-                               int columns, const tess_links *links, tess_timetable_time *time,
+tess_status tess_timetable_run(const tess_timetable *const *of_rank, tess_pace pace, int ranks, int columns,
+                               const tess_links *links, tess_timetable_time *time,
                                tess_error *error) TESS_MUST_CHECK;
 
 #endif
