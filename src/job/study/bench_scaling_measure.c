@@ -134,13 +134,13 @@ static tess_json *copies_record(const tess_point_passes *p)
 }
 
 static tess_status report(const measuring *m, const tess_scaling_line *line,
-                          const tess_scale_point *predicted, const tess_point_passes *p,
+                          const tess_passes_prediction *predicted, const tess_point_passes *p,
                           const tess_iteration_times *whole, tess_error *error)
 {
     const tess_strip_times *times = &tess_passes_median(p)->times;
     tess_json *record = tess_record_begin("bench", &m->engine), *simulated = tess_json_object(),
               *passes = tess_json_array();
-    const double expected = predicted->denoiser + predicted->denoiser_communication;
+    const double measured = line->point->seconds;
     tess_json_set_bool(&record, "simulated", false);
     tess_json_set_string(&record, "measures", "denoiser");
     tess_json_set_int(&record, "launched_ranks", m->dist->size);
@@ -155,11 +155,13 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
         tess_json_set(&record, "copies", copies_record(p));
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
     tess_json_set(&record, "link", link_record(&m->links));
-    tess_json_set_double(&simulated, "seconds", expected);
-    tess_json_set_double(&simulated, "denoiser_seconds", predicted->denoiser);
-    tess_json_set_double(&simulated, "communication_seconds", predicted->denoiser_communication);
-    tess_json_set_double(&simulated, "ratio", expected / line->point->seconds);
-    tess_json_set_bool(&simulated, "calibrated", predicted->measured);
+    tess_json_set_double(&simulated, "seconds", predicted->seconds);
+    tess_json_set_double(&simulated, "denoiser_seconds", predicted->by_stage.denoiser);
+    tess_json_set_double(&simulated, "communication_seconds", predicted->by_stage.denoiser_communication);
+    tess_json_set_double(&simulated, "ratio", predicted->seconds / measured);
+    tess_json_set_double(&simulated, "seconds_by_rates", predicted->seconds_by_rates);
+    tess_json_set_double(&simulated, "ratio_by_rates", predicted->seconds_by_rates / measured);
+    tess_json_set_bool(&simulated, "calibrated", predicted->by_stage.measured);
     tess_json_set(&record, "prediction", simulated);
     if (whole->iterations > 0)
         tess_json_set(&record, "iteration", iteration_record(whole));
@@ -175,17 +177,23 @@ static tess_status iterate(measuring *m, const char *name, const tess_scale_prob
     return tess_dist_agree(m->dist, tess_engine_load(&m->engine, error), error);
 }
 
+static tess_passes_job passes_of(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
+                                 int ranks)
+{
+    return (tess_passes_job){.engine = &m->engine,
+                             .model = model,
+                             .problem = problem,
+                             .ranks = ranks,
+                             .repeats = m->settings->repeats,
+                             .warm = m->warm,
+                             .copies = ranks == m->dist->size && ranks > 1 ? m->settings->copies : 0,
+                             .seed = m->settings->common.seed};
+}
+
 static tess_status time_strips(measuring *m, tess_engine_model *model, const tess_scale_problem *problem,
                                int ranks, tess_scale_point *point, tess_point_passes *p, tess_error *error)
 {
-    const tess_passes_job job = {.engine = &m->engine,
-                                 .model = model,
-                                 .problem = problem,
-                                 .ranks = ranks,
-                                 .repeats = m->settings->repeats,
-                                 .warm = m->warm,
-                                 .copies = ranks == m->dist->size && ranks > 1 ? m->settings->copies : 0,
-                                 .seed = m->settings->common.seed};
+    const tess_passes_job job = passes_of(m, model, problem, ranks);
     TESS_TRY(tess_passes_measure(&job, p, error));
     const tess_strip_times *times = &tess_passes_median(p)->times;
     *point = (tess_scale_point){.ranks = ranks,
@@ -227,7 +235,9 @@ static tess_status one_point(measuring *m, tess_engine_model *model, const char 
                              tess_scale_point *base, tess_error *error)
 {
     tess_scale_setup setup = tess_scale_setup_of(model->bound, model->model.net, m->engine.rates, &m->links);
-    tess_scale_point point, predicted = {0};
+    tess_scale_point point;
+    tess_passes_prediction predicted = {0};
+    const tess_passes_job job = passes_of(m, model, problem, ranks);
     tess_iteration_times whole = {0};
     tess_scaling_line line = {.problem_name = name, .problem = problem, .point = &point, .base = base};
     TESS_TRY(time_strips(m, model, problem, ranks, &point, p, error));
@@ -238,8 +248,7 @@ static tess_status one_point(measuring *m, tess_engine_model *model, const char 
         TESS_TRY(time_taller(m, model, problem, ranks, &tall, error));
         line.weak_efficiency = base->seconds / tall;
     }
-    TESS_TRY(
-        tess_dist_agree(m->dist, tess_passes_predict(p, &setup, problem, ranks, &predicted, error), error));
+    TESS_TRY(tess_dist_agree(m->dist, tess_passes_predict(p, &job, &setup, &predicted, error), error));
     if (ranks == m->dist->size)
         TESS_TRY(iterate(m, name, problem, &whole, error));
     return report(m, &line, &predicted, p, &whole, error);

@@ -168,25 +168,30 @@ tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *p
     return status;
 }
 
+/* Of the denoiser. */
+static double seconds_of(const tess_scale_point *point)
+{
+    return point->denoiser + point->denoiser_communication;
+}
+
 static int by_seconds(const void *a, const void *b)
 {
-    const double x = ((const tess_scale_point *)a)->denoiser +
-                     ((const tess_scale_point *)a)->denoiser_communication,
-                 y = ((const tess_scale_point *)b)->denoiser +
-                     ((const tess_scale_point *)b)->denoiser_communication;
+    const double x = seconds_of(a), y = seconds_of(b);
     return (x > y) - (x < y);
 }
 
-tess_status tess_passes_predict(const tess_point_passes *p, tess_scale_setup *setup,
-                                const tess_scale_problem *problem, int ranks, tess_scale_point *median,
-                                tess_error *error)
+/* The median over the passes; by_stage: from the times of stages, else from rates and speeds. */
+static tess_status predict(const tess_point_passes *p, const tess_passes_job *job, tess_scale_setup setup,
+                           bool by_stage, tess_scale_point *median, tess_error *error)
 {
     tess_scale_point *points = tess_small_alloc((size_t)p->count, sizeof *points);
     tess_status status = points ? TESS_OK : tess_fail(error, TESS_NO_MEMORY, "no memory for predictions");
     for (int i = 0; i < p->count && status == TESS_OK; i++) {
-        setup->strips = &p->list[i].times.strips;
-        setup->pace = tess_pass_pace(&p->list[i]);
-        status = tess_scale_ours(setup, problem, ranks, &points[i], error);
+        const tess_divided_pass *pass = &p->list[i];
+        setup.strips = &pass->times.strips;
+        setup.pace = (tess_pace){
+            .of_rank = pass->speeds, .of_stage = by_stage ? pass->of_stage : NULL, .stages = pass->stages};
+        status = tess_scale_ours(&setup, job->problem, job->ranks, &points[i], error);
     }
     if (status == TESS_OK) {
         qsort(points, (size_t)p->count, sizeof *points, by_seconds);
@@ -194,4 +199,16 @@ tess_status tess_passes_predict(const tess_point_passes *p, tess_scale_setup *se
     }
     tess_small_free(points);
     return status;
+}
+
+tess_status tess_passes_predict(const tess_point_passes *p, const tess_passes_job *job,
+                                const tess_scale_setup *setup, tess_passes_prediction *prediction,
+                                tess_error *error)
+{
+    tess_scale_point by_rates;
+    TESS_TRY(predict(p, job, *setup, true, &prediction->by_stage, error));
+    TESS_TRY(predict(p, job, *setup, false, &by_rates, error));
+    prediction->seconds = seconds_of(&prediction->by_stage);
+    prediction->seconds_by_rates = seconds_of(&by_rates);
+    return TESS_OK;
 }

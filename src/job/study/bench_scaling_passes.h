@@ -37,16 +37,16 @@ typedef struct tess_point_passes {
 /* Collective. Release the passes also after a failure. */
 tess_status tess_passes_measure(const tess_passes_job *job, tess_point_passes *passes,
                                 tess_error *error) TESS_MUST_CHECK;
-/* The median of what the simulation makes of each pass. */
-tess_status tess_passes_predict(const tess_point_passes *passes, tess_scale_setup *setup,
-                                const tess_scale_problem *problem, int ranks, tess_scale_point *median,
+/* What the simulation makes of the passes; medians. by_stage: from the times of the stages of the pass before each. */
+typedef struct tess_passes_prediction {
+    tess_scale_point by_stage;
+    double seconds;          /* of by_stage */
+    double seconds_by_rates; /* from the rates of ops, and the speeds of ranks */
+} tess_passes_prediction;
+tess_status tess_passes_predict(const tess_point_passes *passes, const tess_passes_job *job,
+                                const tess_scale_setup *setup, tess_passes_prediction *prediction,
                                 tess_error *error) TESS_MUST_CHECK;
 void tess_passes_release(tess_point_passes *passes);
-
-static inline tess_pace tess_pass_pace(const tess_divided_pass *pass)
-{
-    return (tess_pace){.of_rank = pass->speeds, .of_stage = pass->of_stage, .stages = pass->stages};
-}
 
 static inline const tess_divided_pass *tess_passes_median(const tess_point_passes *passes)
 {
