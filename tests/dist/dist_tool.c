@@ -145,6 +145,75 @@ static void check_pieces(tess_dist *dist, tess_error *error)
     tess_small_free(back);
 }
 
+/* An exchange of peers that are always the same: messages that pass through shared memory, and larger ones that do not; then another one
+ * right behind it. */
+static void check_near(tess_dist *dist, tess_error *error)
+{
+    enum { MOST = 700000 };
+    static const size_t sizes[] = {1, 64, 4097, 300000, MOST, 0, 524288, 524289};
+    const int up = (dist->rank + dist->size - 1) % dist->size, down = (dist->rank + 1) % dist->size;
+    unsigned char *to = tess_small_alloc(2, MOST), *from = tess_small_alloc(2, MOST);
+    for (int turn = 0; turn < 40; turn++) {
+        tess_dist_exchange *x = NULL;
+        GOOD(tess_dist_exchange_create_near(dist, turn % 2 ? 8 : 2, &x, error));
+        for (int k = 0; k < 8; k++) {
+            const size_t bytes = sizes[(turn + k) % 8];
+            const tess_dist_transfer list[2] = {{down, to, bytes, from, bytes},
+                                                {up, to + MOST, bytes, from + MOST, bytes}};
+            for (size_t i = 0; i < bytes; i++) {
+                to[i] = to[MOST + i] = (unsigned char)(i * 7 + (size_t)(31 * turn + k + 3 * dist->rank));
+                from[i] = from[MOST + i] = 0;
+            }
+            GOOD(tess_dist_exchange_begin(x, list, 2, error));
+            GOOD(tess_dist_exchange_end(x, error));
+            size_t wrong = 0;
+            for (size_t i = 0; i < bytes; i++) {
+                const size_t base = i * 7 + (size_t)(31 * turn + k);
+                wrong += from[i] != (unsigned char)(base + 3 * (size_t)down) ||
+                         from[MOST + i] != (unsigned char)(base + 3 * (size_t)up);
+            }
+            EXPECT(wrong == 0, "%zu of %zu bytes in turn %d", wrong, bytes, turn);
+        }
+        tess_dist_exchange_destroy(x);
+    }
+    tess_small_free(to);
+    tess_small_free(from);
+}
+
+/* A message through shared memory arrives while its sender stays away from all calls: until a file is there that the receiver makes. */
+static void check_arrival(tess_dist *dist, tess_error *error)
+{
+    enum { BYTES = 200000, TENTHS = 300 };
+    if (dist->size == 1 || !dist->mailboxes)
+        return;
+    char *data = tess_small_alloc(1, BYTES), name[64];
+    const struct timespec tenth = {0, 100000000};
+    tess_dist_exchange *x = NULL;
+    int waited = 0;
+    snprintf(name, sizeof name, "/tmp/dist-tool-%d", dist->places[0].pid);
+    memset(data, dist->rank == 0 ? 7 : 0, BYTES);
+    GOOD(tess_dist_exchange_create_near(dist, 2, &x, error));
+    GOOD(tess_dist_barrier(dist, error));
+    if (dist->rank == 0) {
+        const tess_dist_transfer sent = {.peer = 1, .send = data, .send_bytes = BYTES};
+        GOOD(tess_dist_exchange_begin(x, &sent, 1, error));
+        while (access(name, F_OK) != 0 && waited++ < TENTHS)
+            nanosleep(&tenth, NULL);
+        EXPECT(waited < TENTHS, "nothing arrived");
+        unlink(name);
+        GOOD(tess_dist_exchange_end(x, error));
+    } else if (dist->rank == 1) {
+        const tess_dist_transfer received = {.peer = 0, .receive = data, .receive_bytes = BYTES};
+        GOOD(tess_dist_exchange_begin(x, &received, 1, error));
+        GOOD(tess_dist_exchange_end(x, error));
+        EXPECT(data[0] == 7 && data[BYTES - 1] == 7, "other bytes");
+        FILE *file = fopen(name, "w");
+        EXPECT(file && fclose(file) == 0, "no file");
+    }
+    tess_dist_exchange_destroy(x);
+    tess_small_free(data);
+}
+
 /* Two exchanges with both neighbours under way at once, many times, without allocation. */
 static void check_exchange(tess_dist *dist, tess_error *error)
 {
@@ -281,6 +350,8 @@ static void check_calls(tess_dist *dist, tess_error *error)
     check_sum(dist, error);
     check_pieces(dist, error);
     check_exchange(dist, error);
+    check_near(dist, error);
+    check_arrival(dist, error);
     check_rank_sum(dist, error);
     check_next(dist, error);
     check_report(dist, error);

@@ -34,6 +34,11 @@ def main():
     bench.check(status == 0 and out == "" and len(target.read_text().splitlines()) == 2, f"--json, all numbers: {status} {err[:400]}")
     status, out, err = launcher.run(2, program, *words, "--json", bench.path("missing/lines.jsonl"))
     bench.check(status == 1 and len(said(err)) == 1 and "missing" in err, f"a folder that is missing: {status} {err[:400]}")
+    status, out, err = launcher.run(2, program, *words, "--ranks", "2", "--copies", "1")
+    point = json.loads(out) if status == 0 else {}
+    copies = point.get("copies", {})
+    bench.check(status == 0 and len(copies["seconds"]) == 1 and abs(copies["seconds"][0] / point["seconds"] - copies["efficiency"]) < 1e-9 and
+                0 < point["busy_seconds"] <= point["seconds"] and point["prediction"]["seconds_by_rates"] > 0, f"copies: {status} {out} {err[:400]}")
     status, out, err = launcher.run(2, program, *words, "--ranks", "3")
     bench.check(status == 2 and len(said(err)) == 1 and "only 2 were launched" in err, f"too many ranks: {status} {err[:400]}")
     status, out, err = launcher.run(2, program, "bench", "size")

@@ -20,6 +20,8 @@ def check_calls(bench, launcher, tool):
         status, out, err = launcher.run(ranks, tool, "calls")
         bench.check(status == 0 and out == f"ok {ranks} {'mpi' if ranks > 1 else 'solo'}\n" and "FAILED" not in err,
                     f"every call with {ranks} ranks: {status} {out} {err[:400]}")
+    status, out, err = launcher.run(3, tool, "calls", env={"TESSERA_SHARED_MEMORY": "0"})
+    bench.check(status == 0 and "FAILED" not in err, f"every call without shared memory: {status} {out} {err[:400]}")
 
 
 def check_bad_launches(bench, launcher, tool):
