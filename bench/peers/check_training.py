@@ -6,7 +6,8 @@ fp32: the losses of ten steps must agree within 1e-4 (relative), and all weights
 With SGD every weight counts. Adam divides by the size of a gradient, so that a weight whose gradient is rounding noise moves by
 a whole step in a random direction: the tensors under "left_out" do not count there (the bias of a convolution before a batch
 norm, whose gradient is zero, and the norm's running mean). "of_fp64" are the largest distances of the weights from PyTorch's own
-run in fp64: where that of PyTorch's fp32 is near 1e-4, fp32 does not determine the weights.
+run in fp64: where that of PyTorch's fp32 is near 1e-4, fp32 does not determine the weights. "relative" is the norm of all differences
+over that of all weights, "beyond" counts the weights that differ by more than 1e-4, and "moved" is how far the steps moved a weight at most.
 bf16: PyTorch trains with autocast, and the mean loss over the last steps must agree within 1 %.
 Prints a JSON line for each network; ends with 1 if one does not agree. --full uses the published widths.
 """
@@ -105,6 +106,7 @@ def moved_by_noise(net):
 def compare_weights(weights, names, state, exact, left_out):
     """The largest difference and its tensor, and the distances of both from PyTorch's fp64 (if there is such a run)."""
     at, found, of_fp64 = 0, (0.0, ""), {"tessera": 0.0, "torch": 0.0}
+    apart, size, beyond = 0.0, 0.0, 0
     for key in names:
         theirs = state[key].detach().cpu().double().numpy().ravel()
         mine = weights[at:at + theirs.size].astype(np.float64)
@@ -112,11 +114,13 @@ def compare_weights(weights, names, state, exact, left_out):
         if key in left_out:
             continue
         found = max(found, (float(np.abs(mine - theirs).max()), key))
+        apart, size = apart + float(((mine - theirs) ** 2).sum()), size + float((theirs**2).sum())
+        beyond += int((np.abs(mine - theirs) > 1e-4).sum())
         if exact:
             best = exact[key].detach().cpu().numpy().ravel()
             for name, values in (("tessera", mine), ("torch", theirs)):
                 of_fp64[name] = max(of_fp64[name], float(np.abs(values - best).max()))
-    return {"weight_error": found[0], "weight": found[1], "of_fp64": of_fp64}
+    return {"weight_error": found[0], "weight": found[1], "relative": (apart / size) ** 0.5, "beyond": beyond, "of_fp64": of_fp64}
 
 
 def run_tessera(net, data, args, optimizer, work):
@@ -141,12 +145,14 @@ def check(name, net, level, args, optimizer):
     with tempfile.TemporaryDirectory() as folder:
         ours, weights = run_tessera(net, data, args, optimizer, pathlib.Path(folder))
     exact = copy.deepcopy(net) if args.precision == "fp32" else None
+    begun = copy.deepcopy(net.state_dict())
     theirs = torch_steps(net, data, args, optimizer)
     if exact:
         torch_steps(exact, data, args, optimizer, double=True)
     left_out = set(moved_by_noise(net)) if optimizer == "adam" else set()
     if not left_out <= set(ours["names"]):
         sys.exit(f"{name}: {sorted(left_out - set(ours['names']))} are not in Tessera's network")
+    moved = max(float((net.state_dict()[k].cpu() - begun[k]).abs().max()) for k in ours["names"])
     found = compare_weights(weights, ours["names"], net.state_dict(), exact and exact.state_dict(), left_out)
     losses = np.array(ours["losses"])
     loss_error = float(np.abs(losses / np.array(theirs) - 1).max())
@@ -154,7 +160,7 @@ def check(name, net, level, args, optimizer):
     curve = float(abs(losses[-tail:].mean() / np.mean(theirs[-tail:]) - 1))
     good = loss_error < 1e-4 and found["weight_error"] < 1e-4 if exact else curve < 0.01
     print(json.dumps({"study": "check_training", "model": name, "precision": args.precision, "steps": args.steps, "optimizer": optimizer,
-                      "loss_error": loss_error, "curve_error": curve, **found,
+                      "loss_error": loss_error, "curve_error": curve, "moved": moved, **found,
                       "left_out": {"count": len(left_out), "names": sorted(left_out)},
                       "first_loss": theirs[0], "last_loss": theirs[-1], "agrees": bool(good)}), flush=True)
     return good
@@ -166,20 +172,22 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--rate", type=float, help="of learning; without it 1e-3 with SGD and 1e-4 with Adam")
     parser.add_argument("--optimizer", choices=("adam", "sgd"), help="one of the two; both without it, Adam alone in other precisions")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--crop", type=int, default=64)
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="names of networks, with commas")
     parser.add_argument("words", nargs="*", help="further words for train_rates: micro=2 recompute=blocks")
     args = parser.parse_args()
     optimizers = [args.optimizer] if args.optimizer else ["sgd", "adam"] if args.precision == "fp32" else ["adam"]
     agree = True
+    given = args.rate
     for optimizer in optimizers:
+        args.rate = given or {"sgd": 1e-3, "adam": 1e-4}[optimizer]
         torch.manual_seed(1)  # for biases, which start() leaves as PyTorch makes them
         for name, net, level in cases(args.full):
-            if args.only in name:
+            if not args.only or name in args.only.split(","):
                 agree = check(name, net, level, args, optimizer) and agree
     sys.exit(0 if agree else 1)
 

@@ -91,12 +91,14 @@ static void test_images(const char *precision, bool separate)
     for (int m = 0; m < 4; m++) {
         tess_engine engine;
         tess_engine_model *model = NULL;
-        if (!open_engine(&engine, precision)) {
-            CHECK_MSG(strcmp(precision, "bf16") == 0, "%s", error.text); /* not every CPU has it */
+        const bool there = open_engine(&engine, precision) &&
+                           tess_engine_model_of(&engine, models[m], &model, &error) == TESS_OK;
+        if (!there) {
+            CHECK_MSG(strcmp(precision, "bf16") == 0 && strstr(error.text, "bf16"), "%s",
+                      error.text); /* not every CPU has it */
             tess_engine_close(&engine);
             return;
         }
-        CHECK_MSG(tess_engine_model_of(&engine, models[m], &model, &error) == TESS_OK, "%s", error.text);
         for (int s = 0; s < 3; s++)
             for (int h = 0; h < 9; h++) {
                 tess_cut_request request = request_of(sizes[s][0], sizes[s][1], separate);
