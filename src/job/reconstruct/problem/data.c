@@ -110,6 +110,7 @@ static tess_status read_file(const file_rows *f, tess_error *error)
         status = tess_hidden_rows_open(&hidden, f->problem, f->workspace, error);
     if (status == TESS_OK) {
         tess_values_lend(&values, f->workspace->host.rows[0]);
+        values.stop = f->problem->stop;
         values.marks = f->problem->hidden.marks;
         values.mark_count = f->device ? f->problem->hidden.mark_count : 0;
         status = read_rows(f, &values, &hidden, error);
