@@ -163,6 +163,7 @@ typedef struct tess_problem {
     char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* file of the vectors, for messages */
+    bool flat_truth;                   /* that of a volume of one slice has no axis of slices */
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
     int64_t image_height, image_width; /* of the file */
