@@ -88,6 +88,8 @@ size_t tess_extras_held(const tess_extras *extras);
 int tess_extras_orientation(const tess_extras *extras);
 /* True when the profile's kind (gray, RGB or CMYK) matches the channels of the image. */
 bool tess_extras_icc_fits(const tess_extras *extras, const tess_image_info *info);
+/* True when libpng, which checks profiles, writes this one. */
+bool tess_png_takes_profile(const tess_extras *extras, const tess_image_info *info);
 /* True when the image, as a PNG, has a place for the background colour. */
 bool tess_extras_background_fits(const tess_extras *extras, const tess_image_info *info);
 /* True when there is no density, or only the 1:1 that a JPEG must write when it has none. */

@@ -290,11 +290,12 @@ tess_status tess_raster_open(tess_memory *memory, const char *path, const tess_r
         status = tess_fail(error, TESS_NO_MEMORY, "%s: no memory to open the file", path);
     if (status == TESS_OK) {
         raster->memory = memory;
+        raster->stop = settings->stop;
         tess_raster_lock();
         status = open_raster(raster, settings, error);
-        if (status != TESS_OK)
+        if (status != TESS_OK && status != TESS_INTERRUPTED)
             status = tess_fail_prefix(error, status, path);
-        else if (settings->mask) /* its messages have its own name */
+        else if (status == TESS_OK && settings->mask) /* its messages have its own name */
             status = tess_raster_mask_open(raster, settings->mask, error);
         tess_raster_unlock();
     }

@@ -26,6 +26,7 @@ struct tess_raster {
     double opaque;         /* what a valid pixel has there */
     tess_raster_info info;
     tess_void_watch *watch; /* not owned; NULL: none */
+    tess_stop *stop;        /* of the opening; not owned; NULL: none */
     char *path, *crs;
     struct stat about; /* of the file when it was opened */
     int64_t cache, counted;

@@ -189,6 +189,7 @@ static tess_status draw_sample(tess_raster *raster, GDALRasterBandH band, double
         for (int64_t j = 0; j < across; j++) {
             const int64_t y = down > 1 ? (info->height - h) * i / (down - 1) : 0,
                           x = across > 1 ? (info->width - w) * j / (across - 1) : 0;
+            TESS_TRY(tess_stop_check(raster->stop, error));
             TESS_TRY(tess_raster_samples(band, y, x, h, w, samples + *count, error));
             *count += h * w;
         }

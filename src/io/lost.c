@@ -55,6 +55,23 @@ static unsigned said_by(const tess_image_info *info, const tess_extras *extras)
     return says;
 }
 
+/* `place`: the format has one for a profile. */
+static bool holds_profile(const char *target, const tess_image_info *info, const tess_extras *extras,
+                          bool place)
+{
+    return place && tess_extras_icc_fits(extras, info) &&
+           (!tess_suffix_is(target, ".png") || tess_png_takes_profile(extras, info));
+}
+
+/* Of one that is lost. */
+static const char *profile_words(const tess_image_info *info, const tess_extras *extras, bool place)
+{
+    return !place                                                          ? "colour profile"
+           : extras->icc.bytes < 128 || tess_extras_icc_fits(extras, info) ? "colour profile (it is damaged)"
+           : info->channels - info->alpha == 1 ? "colour profile (it does not fit a gray image)"
+                                               : "colour profile (it is for other colours)";
+}
+
 typedef struct list {
     char *to;
     size_t size, used;
@@ -91,7 +108,7 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
     const bool jpeg =
         tess_suffix_is(target, ".jpg") || tess_suffix_is(target, ".jpeg") || tess_suffix_is(target, ".jfif");
     const unsigned held = (format->holds ? format->holds(target, info) : 0) | (jpeg ? 0 : TESS_SAYS_CHROMA) |
-                          (exif && tess_extras_icc_fits(extras, info) ? TESS_SAYS_PROFILE : 0),
+                          (holds_profile(target, info, extras, exif) ? TESS_SAYS_PROFILE : 0),
                    lost = said_by(info, extras) & (~held | extras->unheld);
     const int orientation = tess_extras_orientation(extras);
     char words[160] = "";
@@ -112,7 +129,7 @@ void tess_lost_name(const tess_write_format *format, const char *target, const t
     name(&l, words);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (lost & parts[i].bit)
-            name(&l, parts[i].words);
+            name(&l, parts[i].bit == TESS_SAYS_PROFILE ? profile_words(info, extras, exif) : parts[i].words);
     if (!tess_suffix_is(target, ".png")) {
         tess_png_carried_words(extras, words, sizeof words);
         name(&l, words);

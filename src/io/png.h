@@ -31,9 +31,10 @@ void tess_png_free(png_structp png, png_voidp data);
  * longjmp. */
 void tess_png_copy_metadata(void *reader_state, png_structp png, png_infop info);
 
-/* Call these before the header is written and right after it. Both may longjmp. */
+/* Call these before the header is written, and the last one right after it. All may longjmp. */
 void tess_png_set_extras(const tess_extras *extras, const tess_image_info *image, png_structp png,
                          png_infop info);
+void tess_png_set_header(const tess_image_info *image, png_structp png, png_infop info);
 void tess_png_write_extras(const tess_extras *extras, const tess_image_info *image, png_structp png);
 
 #endif

@@ -5,6 +5,35 @@
 
 #include "io/png.h"
 
+void tess_png_set_header(const tess_image_info *image, png_structp png, png_infop info)
+{
+    static const int colour[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+                                 PNG_COLOR_TYPE_RGB_ALPHA};
+    png_set_user_limits(png, TESS_PNG_SIDE, TESS_PNG_SIDE);
+    png_set_benign_errors(png, 1); /* an invalid colour profile is dropped, not fatal */
+    png_set_IHDR(png, info, (png_uint_32)image->width, (png_uint_32)image->height,
+                 image->dtype == TESS_U16 ? 16 : 8, colour[image->channels - 1], PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+}
+
+/* Tries it without a file. */
+bool tess_png_takes_profile(const tess_extras *extras, const tess_image_info *image)
+{
+    tess_png_say say = {0};
+    volatile bool taken = false;
+    png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &say, tess_png_on_error,
+                                                tess_png_on_warning, &say, tess_png_malloc, tess_png_free);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (info && !setjmp(png_jmpbuf(png))) {
+        tess_png_set_header(image, png, info);
+        tess_png_set_extras(extras, image, png, info);
+        taken = png_get_valid(png, info, PNG_INFO_iCCP) != 0;
+    }
+    if (png)
+        png_destroy_write_struct(&png, &info);
+    return taken;
+}
+
 void tess_png_set_extras(const tess_extras *extras, const tess_image_info *image, png_structp png,
                          png_infop info)
 {

@@ -86,20 +86,14 @@ static size_t held_bytes(const char *target, const tess_image_info *info)
 
 static tess_status write_header(png_writer *writer, const tess_create *create, tess_error *error)
 {
-    static const int colour[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
-                                 PNG_COLOR_TYPE_RGB_ALPHA};
     const tess_image_info *info = create->info;
     png_structp png = writer->png;
     if (setjmp(png_jmpbuf(png)))
         return explain(writer, error);
     png_set_write_fn(png, writer, write_bytes, flush_bytes);
-    png_set_user_limits(png, TESS_PNG_SIDE, TESS_PNG_SIDE);
-    png_set_benign_errors(png, 1); /* an invalid colour profile is dropped, not fatal */
     png_set_compression_level(png, 1);
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
-    png_set_IHDR(png, writer->info, (png_uint_32)info->width, (png_uint_32)info->height,
-                 info->dtype == TESS_U16 ? 16 : 8, colour[info->channels - 1], PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    tess_png_set_header(info, png, writer->info);
     tess_png_set_extras(create->extras, info, png, writer->info);
     if (create->like)
         tess_png_copy_metadata(create->like, png, writer->info);

@@ -26,6 +26,7 @@ typedef struct tess_raster_settings {
     double nodata;                /* with TESS_NODATA_GIVEN */
     const char *mask; /* a raster of the same size, nonzero where pixels are to be filled; or NULL */
     int64_t cache;    /* bytes of GDAL's cache for this raster; 0: what a row of blocks needs */
+    tess_stop *stop;  /* polled while pixels from all over the raster are read to open it; or NULL */
 } tess_raster_settings;
 
 enum { TESS_RASTER_MOST_OVERVIEWS = 32 };

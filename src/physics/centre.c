@@ -40,8 +40,9 @@ typedef struct scan {
     double *wave; /* (cos, sin) of a frequency under a window, at each column */
     void *waves;  /* memory of tess_centre_from_waves */
     int64_t found;
-    double energy; /* of the pairs that are searched */
-    bool cut;      /* the object is wider than the detector */
+    double energy;   /* of the pairs that are searched */
+    bool cut;        /* the object is wider than the detector */
+    tess_stop *stop; /* when it is set, loops end early */
 } scan;
 
 static double square(float value)
@@ -59,7 +60,7 @@ static int64_t searched(const scan *s)
 static void find_pairs(scan *s)
 {
     const int64_t step = tess_max_i64(1, s->count / MOST_PAIRED);
-    for (int64_t i = 0; i < s->count; i += step)
+    for (int64_t i = 0; i < s->count && !tess_stop_poll(s->stop); i += step)
         for (int64_t j = i + 1; j < s->count; j++) {
             const double turn = fabs(fmod(s->angles[j] - s->angles[i], 360));
             if (fabs(turn - 180) > NEAR)
@@ -103,7 +104,7 @@ static double seen_at_edges(const scan *s)
     const int64_t outer = tess_max_i64(1, s->columns / EDGE_SHARE),
                   groups = tess_min_i64(EDGE_GROUPS, s->count);
     double largest = 0, edge = 0;
-    for (int64_t i = 0; i < s->columns; i++) {
+    for (int64_t i = 0; i < s->columns && !tess_stop_poll(s->stop); i++) {
         double sum = 0;
         for (int64_t k = 0; k < s->count; k++)
             sum += (double)s->views[k * s->columns + i];
@@ -153,7 +154,7 @@ static void cross(const scan *s, int64_t k, double frequency, double *real, doub
         s->wave[2 * i + 1] = -window * sin(frequency * (double)i);
     }
     *real = *imaginary = 0;
-    for (int64_t p = 0; p < s->found; p++) {
+    for (int64_t p = 0; p < s->found && !tess_stop_poll(s->stop); p++) {
         const float *one = s->pairs[p].one, *other = s->pairs[p].other;
         double a[2] = {0, 0}, b[2] = {0, 0};
         for (int64_t i = from; i < to; i++)
@@ -174,7 +175,7 @@ static double refine(const scan *s, int64_t k)
     double slope = 0, weights = 0;
     const int64_t most =
         tess_min_i64(FREQUENCIES, (to - from) / (s->cut ? 10 : 4)); /* differences are noisy */
-    for (int64_t m = 1; m <= most; m++) {
+    for (int64_t m = 1; m <= most && !tess_stop_poll(s->stop); m++) {
         const double frequency = 2 * pi * (double)m / (double)(to - from);
         double real, imaginary;
         cross(s, k, frequency, &real, &imaginary);
@@ -201,7 +202,7 @@ static tess_status from_pairs(const scan *s, tess_centre *out, tess_error *error
 {
     int64_t best = s->columns - 1;
     double least = mismatch(s, best);
-    for (int64_t k = 0; k <= 2 * (s->columns - 1); k++) {
+    for (int64_t k = 0; k <= 2 * (s->columns - 1) && !tess_stop_poll(s->stop); k++) {
         const double is = mismatch(s, k);
         if (is < least) {
             least = is;
@@ -244,7 +245,7 @@ static tess_status check_edges(const scan *s, tess_error *error)
  * errors, which move the centres of mass much more. */
 static tess_status without_pairs(const scan *s, double *moments, tess_centre *out, tess_error *error)
 {
-    const tess_centre_views v = {s->views, s->angles, s->count, s->columns};
+    const tess_centre_views v = {s->views, s->angles, s->count, s->columns, s->stop};
     const double last = (double)(s->columns - 1);
     tess_centre_mass m;
     double column, within;
@@ -312,10 +313,15 @@ size_t tess_centre_bytes(int64_t count, int64_t columns)
     return tess_centre_waves_bytes(count, columns);
 }
 
-tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
-                             void *memory, tess_centre *out, tess_error *error)
+tess_status tess_centre_find(const tess_centre_views *v, void *memory, tess_centre *out, tess_error *error)
 {
-    scan s = {.views = views, .angles = angles, .count = count, .columns = columns, .waves = memory};
+    const int64_t count = v->count, columns = v->columns;
+    scan s = {.views = v->values,
+              .angles = v->angles,
+              .count = count,
+              .columns = columns,
+              .waves = memory,
+              .stop = v->stop};
     s.pairs = tess_small_alloc((size_t)count, sizeof *s.pairs);
     s.wave = tess_small_alloc((size_t)columns, 2 * sizeof *s.wave);
     double *moments = tess_small_alloc((size_t)count, sizeof *moments);
@@ -333,6 +339,8 @@ tess_status tess_centre_find(const float *views, int64_t count, int64_t columns,
         status = s.found >= LEAST_HALVED ? from_pairs(&s, out, error)
                  : s.found               ? from_few_pairs(&s, moments, out, error)
                                          : without_pairs(&s, moments, out, error);
+        if (tess_stop_wanted(v->stop)) /* whatever was found */
+            status = tess_stop_check(v->stop, error);
     }
     tess_small_free(s.pairs);
     tess_small_free(s.wave);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/stop.h"
 
 typedef struct tess_centre {
     double column;
@@ -23,12 +24,19 @@ typedef struct tess_centre {
         within; /* columns: how far the halves of the pairs differ, or one standard error; infinite if not known */
 } tess_centre;
 
+/* (count, columns) values, and angles in degrees. `stop` is polled by long loops; NULL: they run to their end. */
+typedef struct tess_centre_views {
+    const float *values;
+    const double *angles;
+    int64_t count, columns;
+    tess_stop *stop;
+} tess_centre_views;
+
 /* The memory that the search needs. */
 size_t tess_centre_bytes(int64_t count, int64_t columns);
 
-/* `views` is (count, columns), `angles` in degrees; `memory` has tess_centre_bytes(). Returns TESS_BAD_INPUT and what to
- * do if the centre cannot be found. */
-tess_status tess_centre_find(const float *views, int64_t count, int64_t columns, const double *angles,
-                             void *memory, tess_centre *out, tess_error *error) TESS_MUST_CHECK;
+/* `memory` has tess_centre_bytes(). Returns TESS_BAD_INPUT and what to do if the centre cannot be found. */
+tess_status tess_centre_find(const tess_centre_views *views, void *memory, tess_centre *out,
+                             tess_error *error) TESS_MUST_CHECK;
 
 #endif

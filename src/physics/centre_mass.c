@@ -65,7 +65,7 @@ tess_status tess_centre_from_mass(const tess_centre_views *v, double *moments, t
                                   tess_error *error)
 {
     double mean = 0, squares = 0, steps = 0;
-    for (int64_t k = 0; k < v->count; k++) {
+    for (int64_t k = 0; k < v->count && !tess_stop_poll(v->stop); k++) {
         double sum = 0, moment = 0;
         for (int64_t i = 0; i < v->columns; i++) {
             const double is = (double)v->values[k * v->columns + i],

@@ -4,13 +4,6 @@
 
 #include "physics/centre.h"
 
-/* (count, columns) values, and angles in degrees. */
-typedef struct tess_centre_views {
-    const float *values;
-    const double *angles;
-    int64_t count, columns;
-} tess_centre_views;
-
 /* What the centres of mass show. */
 typedef struct tess_centre_mass {
     double column, error; /* one standard error, in columns */
@@ -26,7 +19,7 @@ tess_status tess_centre_from_mass(const tess_centre_views *v, double *moments, t
 /* The radius about the column `near` in which the object is; `noise` holds a value for each column. */
 double tess_centre_radius(const tess_centre_views *v, double near, double *noise);
 
-/* Searches `reach` columns on both sides of `near`. Returns false where all of these columns fit about as well as each
+/* Searches `reach` columns on both sides of `near`. Returns false when stopped, and where all of these columns fit about as well as each
  * other, or the best one is the last. Otherwise `within` is one standard error, and `uneven` whether columns have errors
  * that are the same in all views. `memory` holds tess_centre_waves_bytes(). */
 bool tess_centre_from_waves(const tess_centre_views *v, double near, double reach, void *memory,
@@ -44,8 +37,8 @@ typedef struct tess_centre_wave {
 /* What is left if the axis is off by `off`. */
 double tess_centre_left(const tess_centre_wave *waves, int64_t count, double off);
 /* Searches `reach` columns on both sides for the least. Returns false where another minimum is about as low, or the least
- * is at the end. `error` is one standard error if noise is white, `curvature` the second derivative. */
-bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, double *off, double *error,
-                        double *curvature);
+ * is at the end, and when stopped. `error` is one standard error if noise is white, `curvature` the second derivative. */
+bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, tess_stop *stop, double *off,
+                        double *error, double *curvature);
 
 #endif

@@ -18,7 +18,7 @@ double tess_centre_radius(const tess_centre_views *v, double near, double *noise
     double largest = 0, radius = 0;
     for (int pass = 0; pass < 2; pass++) {
         const double least = fmax(pass ? CERTAIN * noise[v->columns / 2] : 0, FAINT * largest);
-        for (int64_t i = 0; i < v->columns; i++) {
+        for (int64_t i = 0; i < v->columns && !tess_stop_poll(v->stop); i++) {
             double sum = 0, steps = 0;
             for (int64_t k = 0; k < v->count; k++) {
                 const double is = (double)v->values[k * v->columns + i],

@@ -33,10 +33,10 @@ static void slopes(const tess_centre_wave *waves, int64_t count, double off, dou
 }
 
 /* The step at which the least is left. */
-static double search_steps(const tess_centre_wave *waves, int64_t count, int64_t steps)
+static double search_steps(const tess_centre_wave *waves, int64_t count, int64_t steps, tess_stop *stop)
 {
     double best = 0, least = INFINITY;
-    for (int64_t i = -steps; i <= steps; i++) {
+    for (int64_t i = -steps; i <= steps && !tess_stop_poll(stop); i++) {
         const double is = tess_centre_left(waves, count, STEP * (double)i);
         if (is < least)
             least = is, best = STEP * (double)i;
@@ -64,13 +64,13 @@ static void weigh(tess_centre_wave *waves, int64_t count, double off)
     }
 }
 
-bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, double *off, double *error,
-                        double *curvature)
+bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, tess_stop *stop, double *off,
+                        double *error, double *curvature)
 {
     const int64_t steps = (int64_t)ceil(reach / STEP);
     double values = 0, first, second;
-    weigh(waves, count, search_steps(waves, count, steps));
-    double best = search_steps(waves, count, steps), least = tess_centre_left(waves, count, best);
+    weigh(waves, count, search_steps(waves, count, steps, stop));
+    double best = search_steps(waves, count, steps, stop), least = tess_centre_left(waves, count, best);
     if (fabs(best) > STEP * ((double)steps - 0.5))
         return false;
     const double coarse = best;
@@ -85,7 +85,7 @@ bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, do
     least = fmin(least, tess_centre_left(waves, count, best));
     const double noise = 2 * fmax(least, 0) / values; /* twice as many frequencies as columns */
     double before = INFINITY, here = tess_centre_left(waves, count, -STEP * (double)steps);
-    for (int64_t i = -steps; i <= steps; i++) {
+    for (int64_t i = -steps; i <= steps && !tess_stop_poll(stop); i++) {
         const double after = i < steps ? tess_centre_left(waves, count, STEP * (double)(i + 1)) : INFINITY;
         if (here <= before && here <= after && fabs(STEP * (double)i - coarse) > APART &&
             !(here - least > CLEAR * noise))
@@ -95,5 +95,5 @@ bool tess_centre_search(tess_centre_wave *waves, int64_t count, double reach, do
     *off = best;
     *error = sqrt(2 * noise / second);
     *curvature = second;
-    return second > 0;
+    return second > 0 && !tess_stop_wanted(stop);
 }

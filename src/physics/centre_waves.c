@@ -93,7 +93,7 @@ static void mean_view(const search *s, int64_t group)
 /* The spectrum of each group of views, with the columns counted from `near`. */
 static void transform(const search *s)
 {
-    for (int64_t g = 0; g < s->count; g++) {
+    for (int64_t g = 0; g < s->count && !tess_stop_poll(s->v->stop); g++) {
         mean_view(s, g);
         for (int64_t w = 0; w < s->waves; w++) {
             const double f = s->wave[w].frequency, start = f * ((double)s->from - s->near), c = cos(f),
@@ -182,7 +182,7 @@ static void fit_harmonics(search *s, int fit, bool scores)
     s->fitted = 0;
     if (fit == CONSTANT)
         add_harmonic(s, 0, false);
-    for (int64_t w = 0; w < s->waves; w++) {
+    for (int64_t w = 0; w < s->waves && !tess_stop_poll(s->v->stop); w++) {
         const tess_centre_wave *is = s->wave + w;
         for (; next <= is->highest; next += 2) {
             add_harmonic(s, next, false);
@@ -312,14 +312,16 @@ bool tess_centre_from_waves(const tess_centre_views *v, double near, double reac
     if (s.waves == 0)
         return false;
     transform(&s);
-    if (has_gap(&s, s.basis))
+    if (tess_stop_wanted(v->stop) || has_gap(&s, s.basis))
         return false;
     for (int fit = 0; fit < FITS; fit++)
         fit_harmonics(&s, fit, false);
+    if (tess_stop_wanted(v->stop))
+        return false;
     double off, error, curvature;
     for (int again = 0; again < 2; again++) {
         add_sums(&s);
-        if (!tess_centre_search(s.wave, s.waves, reach, &off, &error, &curvature))
+        if (!tess_centre_search(s.wave, s.waves, reach, v->stop, &off, &error, &curvature))
             return false;
         if (!again && !((s.excess = excess_of_constant(&s, off)) > 0))
             break;
@@ -327,5 +329,5 @@ bool tess_centre_from_waves(const tess_centre_views *v, double near, double reac
     *uneven = s.excess > 0;
     *column = near + off;
     *within = hypot(fmax(error, error_by_views(&s, off, curvature)), MODEL);
-    return isfinite(*within);
+    return isfinite(*within) && !tess_stop_wanted(v->stop);
 }

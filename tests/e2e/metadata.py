@@ -281,7 +281,15 @@ def check_profile(bench, model, gray):
         target = bench.path("g-out" + suffix)
         record = bench.record("denoise", bench.path("g.png"), target, "--model", gray)
         lost = record["denoise"]["files"][0].get("lost", "")
-        bench.check(TAKE[suffix](target).icc is None and lost == "colour profile", f"a profile of colours does not go into a gray {suffix}: {lost}")
+        bench.check(TAKE[suffix](target).icc is None and lost == "colour profile (it does not fit a gray image)", f"a profile of colours does not go into a gray {suffix}: {lost}")
+    damaged = bytearray(profile(432))
+    damaged[36:40] = b"none"  # the signature of all profiles, without which libpng takes none
+    write_png(bench.path("plain.png"), to_integers(picture(24, 31, 3), np.uint8))
+    bench.record("denoise", bench.path("plain.png"), bench.path("d.jpg"), "--model", model)
+    add_to_jpeg(bench.path("d.jpg"), Extras(icc=bytes(damaged)))
+    record = bench.record("denoise", bench.path("d.jpg"), bench.path("d-out.png"), "--model", model)
+    lost = record["denoise"]["files"][0].get("lost", "")
+    bench.check(take_from_png(bench.path("d-out.png")).icc is None and "colour profile (it is damaged)" in lost, f"a damaged profile is named: {lost}")
 
 
 def check_tiff_tags(bench, model, image):

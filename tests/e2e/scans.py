@@ -242,6 +242,11 @@ for operator, distance, pitch in (("cone", 60, 1.3), ("parallel3d", 1, 1.0)):
     bench.check(np.sqrt(np.mean((first - part[6]) ** 2)) < 0.15, "the first picture beside it is the same slice")
     plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
     bench.check(plan and plan["reconstruct"]["enlarged_to"] == own["enlarged_to"], "the plan says the same")
+    for shape in ((1, *part.shape[1:]), part.shape[1:]):
+        one = {**cube, "volume": [1, *part.shape[1:]], "truth": save("slice.npy", part[6].astype(np.float32).reshape(shape))}
+        own, found, said = solve(one, "--iterations", 1)
+        psnr = 10 * np.log10(part[6].max() ** 2 / np.mean((np.load(bench.path("out.npy")) - part[6]) ** 2))
+        bench.check(own and abs(found - psnr) < 0.1, f"a volume of one slice with a truth of {shape}: PSNR {found:.2f}, {psnr:.2f}")
     own, _, said = solve({**cube, "volume": [6, 6, 6]}, "--iterations", 1)
     bench.check(own and "enlarged_to" not in own and own["volume_needed"][2] >= 18 and '"volume": [' in said, f"one that would grow too much is named: {said!r}")
     for what, cut in (("wider", views[:, :, 14:30]), ("higher", views[:, 12:22])):

@@ -31,7 +31,8 @@ int main(void)
             const double gain = 1 + 0.03 * (double)draws[VIEWS * COLUMNS + i % COLUMNS];
             views[i] = (float)(gain * sum + 0.1 * (double)draws[i]);
         }
-        const tess_status status = tess_centre_find(views, VIEWS, COLUMNS, angles, memory, &centre, &error);
+        const tess_status status = tess_centre_find(&(tess_centre_views){views, angles, VIEWS, COLUMNS, NULL},
+                                                    memory, &centre, &error);
         CHECK_MSG(status == TESS_OK && centre.pairs == 0 && centre.spectrum, "%s", error.text);
         const double off = centre.column - axis;
         squares += off * off / SEEDS;

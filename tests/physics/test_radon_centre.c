@@ -161,7 +161,8 @@ static tess_status find(const float *views, int64_t count, int64_t columns, cons
                         tess_centre *centre, tess_error *error)
 {
     void *memory = malloc(tess_centre_bytes(count, columns));
-    const tess_status status = tess_centre_find(views, count, columns, angles, memory, centre, error);
+    const tess_status status =
+        tess_centre_find(&(tess_centre_views){views, angles, count, columns, NULL}, memory, centre, error);
     free(memory);
     return status;
 }

@@ -61,8 +61,8 @@ static tess_status check_settings(tess_fill_job *job, tess_error *error)
 static tess_status open_truth(tess_fill_job *job, tess_error *error)
 {
     const tess_raster_info *map = tess_raster_describe(job->raster);
-    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth, &(tess_raster_settings){0},
-                              &job->truth, error));
+    TESS_TRY(tess_raster_open(job->engine.memory, job->settings->truth,
+                              &(tess_raster_settings){.stop = &job->engine.stop}, &job->truth, error));
     const tess_raster_info *truth = tess_raster_describe(job->truth);
     if (truth->height != map->height || truth->width != map->width)
         return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld x %lld pixels, the map %lld x %lld",
@@ -92,7 +92,8 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
                                                         : isnan(s->nodata) ? TESS_NODATA_NONE
                                                                            : TESS_NODATA_GIVEN,
                                            .nodata = s->nodata,
-                                           .mask = s->mask};
+                                           .mask = s->mask,
+                                           .stop = &job->engine.stop};
     TESS_TRY(tess_raster_open(job->engine.memory, s->input, &settings, &job->raster, error));
     if (tess_fill_overrides(job) && !isnan(tess_raster_describe(job->raster)->nodata))
         tess_note(
@@ -101,8 +102,9 @@ static tess_status open_raster(tess_fill_job *job, tess_error *error)
             s->input, s->nodata, tess_raster_describe(job->raster)->nodata,
             tess_raster_describe(job->raster)->nodata);
     if (s->second)
-        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster, &(tess_raster_settings){0},
-                                    TESS_BILINEAR, &job->second, error));
+        TESS_TRY(tess_raster_second(job->engine.memory, s->second, job->raster,
+                                    &(tess_raster_settings){.stop = &job->engine.stop}, TESS_BILINEAR,
+                                    &job->second, error));
     if (s->truth)
         TESS_TRY(open_truth(job, error));
     return TESS_OK;

@@ -314,6 +314,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     job.usage.start = tess_clock();
     job.start.baseline_psnr = job.outcome.psnr = job.outcome.ssim = NAN;
     tess_voice_begin(&voice, context->dist, &settings.common);
+    tess_stop_init(&job.before, settings.common.progress, settings.common.progress_user);
     tess_status status = tess_elsewhere_check(settings.machine, settings.ranks, plan_only, error);
     if (status == TESS_OK)
         status = describe_and_plan(&job, context, !plan_only, error);
@@ -322,7 +323,7 @@ static tess_status reconstruct(tess_context *context, const tess_reconstruct_set
     if (status == TESS_OK && !plan_only)
         status = run(&job, error);
     /* the error may come from unfinished values */
-    if (status != TESS_OK && tess_stop_wanted(&job.engine.stop))
+    if (status != TESS_OK && (tess_stop_wanted(&job.before) || tess_stop_wanted(&job.engine.stop)))
         status = tess_fail(error, TESS_INTERRUPTED, "stopped; no half-written output is left");
     if (status == TESS_INTERRUPTED && !plan_only)
         status = record_of_stopped(&job, record, error);

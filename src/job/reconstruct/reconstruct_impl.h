@@ -11,6 +11,7 @@
 
 typedef struct tess_reconstruct_job {
     const tess_reconstruct_settings *settings;
+    tess_stop before; /* stops what reads the files before the engine is open */
     tess_engine engine;
     tess_beside beside;    /* computes all but the network, if ranks have cards */
     tess_card_links links; /* of these cards */

@@ -84,7 +84,7 @@ static tess_status describe_problem(tess_reconstruct_job *job, tess_context *con
 {
     const tess_reconstruct_settings *s = job->settings;
     TESS_TRY(tess_reconstruct_check(s, error));
-    TESS_TRY(tess_problem_describe(&context->memory, s, &job->problem, error));
+    TESS_TRY(tess_problem_describe(&context->memory, &job->before, s, &job->problem, error));
     TESS_TRY(tess_detector_grid_choose(&job->problem, error));
     TESS_TRY(tess_problem_find_hidden(&job->problem, &s->common, error));
     TESS_TRY(tess_problem_find_colours(&job->problem, error));
@@ -143,6 +143,7 @@ tess_status tess_reconstruct_describe(tess_reconstruct_job *job, tess_context *c
     tess_dist *dist = context->dist;
     TESS_TRY(tess_dist_agree(dist, describe_problem(job, context, error), error));
     TESS_TRY(tess_choice_open_ranks(&job->engine, dist, &context->memory, &s->common, error));
+    job->problem.stop = &job->engine.stop;
     TESS_TRY(tess_dist_agree(dist, find_model(job, error), error));
     if (dist->size == 1)
         TESS_TRY(tess_reconstruct_choose(&job->engine, s, &job->problem, &job->recipe, &job->prior, error));

@@ -56,7 +56,7 @@ tess_status tess_problem_find_count_unit(tess_problem *p, const tess_views_info 
     tess_status status = TESS_OK;
     for (int pass = 0; pass < 2 && status == TESS_OK; pass++) {
         tess_views *v = NULL;
-        status = tess_views_open(p->memory, p->measurement, &v, error);
+        status = tess_views_open(p->memory, p->stop, p->measurement, &v, error);
         for (int64_t k = 0; k < views && status == TESS_OK; k++) {
             status = tess_views_next(v, is->rows > 1 ? p->row : -1, block.data, error);
             if (status == TESS_OK && pass == 0)

@@ -64,7 +64,7 @@ static tess_status read_field(const char *path, double value, const tess_problem
         return TESS_OK;
     }
     tess_views *v = NULL;
-    tess_status status = tess_views_open(p->memory, path, &v, error);
+    tess_status status = tess_views_open(p->memory, p->stop, path, &v, error);
     if (status == TESS_OK)
         status = average(v, path, p, full_rows, view, sum, error);
     tess_views_close(v);
@@ -184,7 +184,7 @@ tess_status tess_problem_each_view(const tess_problem *p, float *values, int64_t
     tess_views *v = NULL;
     fields f = {0};
     *starved = 0;
-    tess_status status = tess_views_open(p->memory, p->measurement, &v, error);
+    tess_status status = tess_views_open(p->memory, p->stop, p->measurement, &v, error);
     if (status == TESS_OK) {
         const tess_views_info *is = tess_views_about(v);
         const int64_t rows = p->row >= 0 ? 1 : is->rows;

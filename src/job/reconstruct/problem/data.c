@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "job/reconstruct/look/finite.h"
-#include "job/reconstruct/mask/hidden_rows.h"
-#include "job/reconstruct/problem/values.h"
+#include "job/reconstruct/problem/data_rows.h"
 #include "job/reconstruct/problem/views.h"
 #include "job/reconstruct/run/quality.h"
 #include "job/reconstruct/scan/detector_grid.h"
@@ -15,109 +13,6 @@
 #include "physics/phantom.h"
 
 enum { SUBSAMPLES = 4, SUBVOXELS = 2 };
-
-/* Reads rows of a file as values and passes each on. */
-typedef struct file_rows {
-    const tess_problem *problem;
-    tess_workspace *workspace;
-    const char *path;
-    tess_extent extent;   /* as planned */
-    float *to;            /* in host or device memory */
-    bool device;          /* blurs one above another: all rows are looked at, and those of this rank kept */
-    bool numbers;         /* integers are not divided by their type's maximum */
-    bool holes;           /* missing values are allowed, and become NaN */
-    double *rounded;      /* is set to the most that 32-bit floats change a value by; NULL: not needed */
-    int64_t first, count; /* only these rows are taken; count 0: all */
-} file_rows;
-
-static tess_status take_row(const file_rows *f, double file_unit, double file_offset, int64_t y, float *row,
-                            tess_error *error)
-{
-    const tess_problem *p = f->problem;
-    const float unit = (float)file_unit;
-    for (int64_t i = 0; i < f->extent.width * f->extent.channels; i++) {
-        const long long a = y, b = i / f->extent.channels;
-        if (!isfinite(row[i])) { /* counted; refused at the end, or a hole */
-            row[i] = f->holes ? NAN : row[i];
-            continue;
-        }
-        if (f->path == p->image && !(row[i] >= 0 && row[i] <= 1))
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: holds %g at row %lld, column %lld; an image's values lie between 0 and 1",
-                             f->path, (double)row[i], a, b);
-        row[i] = (float)((double)row[i] - file_offset) / unit;
-        if (!isfinite(row[i]))
-            return tess_fail(error, TESS_BAD_INPUT,
-                             "%s: a value at row %lld is too large for the range up to %g; \"range\" is that "
-                             "of the image, in the units of the file",
-                             f->path, a, p->unit);
-    }
-    return TESS_OK;
-}
-
-static tess_status read_rows(const file_rows *f, tess_values *from, tess_hidden_rows *hidden,
-                             tess_error *error)
-{
-    const tess_problem *p = f->problem;
-    tess_device *device = f->workspace->device;
-    const tess_image_info *info = &from->info;
-    const tess_extent *is = &f->extent;
-    const int64_t samples = is->width * is->channels;
-    if (info->height != is->height || info->width != is->width || info->channels != is->channels)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: changed while the job ran; run it again", f->path);
-    /* An integer truth for blurs without a range is on the scale of its own type. */
-    const bool own = p->physics == TESS_PHYSICS_BLUR && info->dtype != TESS_F32 && !f->numbers;
-    const double unit = own ? 1 : p->unit, offset = own ? 0 : p->offset;
-    tess_bad_values bad = {0};
-    tess_kept kept = {0};
-    const int64_t end = f->count ? f->first + f->count : is->height;
-    for (int64_t y = 0; y < end; y++) {
-        TESS_TRY(tess_values_next(from, error));
-        if (y < f->first)
-            continue;
-        float *row = f->device ? f->workspace->host.rows[1] : f->to + (y - f->first) * samples;
-        TESS_TRY(tess_values_take(from, f->numbers ? 1 : info->full_scale, 0, samples, row, &kept, error));
-        tess_bad_values_count(&bad, y, row, samples);
-        TESS_TRY(take_row(f, unit, offset, y, row, error));
-        if (!f->device)
-            continue;
-        TESS_TRY(tess_hidden_rows_take(hidden, y, row, error));
-        const int64_t rows = tess_problem_own(p), inside = y % p->height - tess_problem_first(p);
-        if (inside < 0 || inside >= rows)
-            continue; /* another rank's */
-        device->memory->copy(device, f->to + (y / p->height * rows + inside) * samples, row,
-                             (size_t)samples * sizeof(float), NULL);
-        TESS_TRY(device->streams->sync(device, NULL, error));
-    }
-    const bool all = !tess_share_many(p->share); /* a rank's part may be a hole */
-    if (f->holes && all && bad.nan + bad.infinite == is->height * samples)
-        return tess_fail(error, TESS_BAD_INPUT,
-                         "%s: has no value to compare with: all are NaN or missing (nodata value, mask)",
-                         f->path);
-    if (!f->holes)
-        TESS_TRY(tess_bad_values_check(&bad, f->path, *is, p->physics == TESS_PHYSICS_CONE, error));
-    if (f->rounded)
-        *f->rounded = kept.lost;
-    return tess_kept_check(&kept, f->path, error);
-}
-
-static tess_status read_file(const file_rows *f, tess_error *error)
-{
-    tess_values values = {0};
-    tess_hidden_rows hidden = {0};
-    tess_status status = tess_values_open(f->problem->memory, f->path, TESS_AXES_PLAIN, 0, &values, error);
-    if (status == TESS_OK)
-        status = tess_hidden_rows_open(&hidden, f->problem, f->workspace, error);
-    if (status == TESS_OK) {
-        tess_values_lend(&values, f->workspace->host.rows[0]);
-        values.marks = f->problem->hidden.marks;
-        values.mark_count = f->device ? f->problem->hidden.mark_count : 0;
-        status = read_rows(f, &values, &hidden, error);
-    }
-    tess_hidden_rows_close(&hidden);
-    tess_values_close(&values);
-    return status;
-}
 
 /* The rows of the truth that this rank needs. */
 static void rows_of_truth(const tess_problem *p, int64_t *first, int64_t *count)
@@ -152,13 +47,13 @@ static tess_status read_resized(const tess_problem *p, tess_workspace *w, float 
     const tess_bicubic resize = resize_of(p);
     tess_block own = {0};
     TESS_TRY(tess_block_alloc(p->memory, &own, TESS_MEM_HOST, tess_problem_resize_bytes(p), error));
-    file_rows file = {.problem = p,
-                      .workspace = w,
-                      .path = p->image,
-                      .extent = {p->image_height, p->image_width, p->channels},
-                      .to = own.data};
+    tess_data_rows file = {.problem = p,
+                           .workspace = w,
+                           .path = p->image,
+                           .extent = {p->image_height, p->image_width, p->channels},
+                           .to = own.data};
     tess_bicubic_source(&resize, &file.first, &file.count);
-    tess_status status = read_file(&file, error);
+    tess_status status = tess_data_rows_read(&file, error);
     if (status == TESS_OK)
         tess_resize_bicubic(&resize, own.data, truth);
     tess_block_free(&own);
@@ -180,6 +75,24 @@ static void scale_truth(tess_host_part *host, int64_t count, float factor)
 {
     for (int64_t i = 0; i < count; i++)
         host->truth[i] *= factor;
+}
+
+/* The part of a truth's file that this rank needs: rows of an image, slices of a volume, which are rows of the file, or
+ * rows of the only slice. */
+static void choose_part(const tess_problem *p, tess_data_rows *file)
+{
+    rows_of_truth(p, &file->first, &file->count);
+    if (p->flat_truth) {
+        file->extent = (tess_extent){p->height, p->width, 1};
+    } else if (p->depth > 1) {
+        file->first /= p->height;
+        file->count /= p->height;
+    } else if (p->physics == TESS_PHYSICS_CONE) {
+        file->from = file->first * p->width;
+        file->part = file->count * p->width;
+        file->first = 0;
+        file->count = 1;
+    }
 }
 
 /* Whether an integer truth is in the units of the measurements: always for scans, which use integers as they are, and
@@ -204,16 +117,15 @@ tess_status tess_problem_truth(const tess_problem *p, tess_workspace *w, tess_er
     if (p->resized)
         return read_resized(p, w, truth, error);
     if (path) {
-        const file_rows file = {.problem = p,
-                                .workspace = w,
-                                .path = path,
-                                .extent = tess_problem_image_extent(p),
-                                .to = truth,
-                                .numbers = truth_is_numbers(p),
-                                .holes = !p->image,
-                                .first = p->depth > 1 ? first / p->height : first,
-                                .count = p->depth > 1 ? rows / p->height : rows};
-        TESS_TRY(tess_share_agree(p->share, read_file(&file, error), error));
+        tess_data_rows file = {.problem = p,
+                               .workspace = w,
+                               .path = path,
+                               .extent = tess_problem_image_extent(p),
+                               .to = truth,
+                               .numbers = truth_is_numbers(p),
+                               .holes = !p->image};
+        choose_part(p, &file);
+        TESS_TRY(tess_share_agree(p->share, tess_data_rows_read(&file, error), error));
         TESS_TRY(find_peak(p, host, count, error));
         if (p->range_from == TESS_RANGE_FROM_TYPE && (double)host->truth_peak * p->unit <= 1.5)
             scale_truth(host, count, (float)p->unit); /* floats of [0, 1] compared with integers */
@@ -303,16 +215,16 @@ tess_status tess_problem_measure(tess_problem *p, tess_workspace *w, double leve
         return simulate(p, w, level, seed, error);
     if (p->physics != TESS_PHYSICS_BLUR)
         return read_scan(p, w, error);
-    const file_rows file = {.problem = p,
-                            .workspace = w,
-                            .path = p->measurement,
-                            .extent = tess_problem_measurement_extent(p),
-                            .to = w->measurement.data,
-                            .device = true,
-                            .rounded = &p->rounded,
-                            .holes = p->hidden.count[TESS_HIDDEN_MISSING] > 0,
-                            .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
-    return read_file(&file, error);
+    const tess_data_rows file = {.problem = p,
+                                 .workspace = w,
+                                 .path = p->measurement,
+                                 .extent = tess_problem_measurement_extent(p),
+                                 .to = w->measurement.data,
+                                 .device = true,
+                                 .rounded = &p->rounded,
+                                 .holes = p->hidden.count[TESS_HIDDEN_MISSING] > 0,
+                                 .numbers = !(p->as_published && p->range_from != TESS_RANGE_FROM_GIVEN)};
+    return tess_data_rows_read(&file, error);
 }
 
 double tess_problem_starved_share(const tess_problem *p)

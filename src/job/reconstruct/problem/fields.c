@@ -17,7 +17,7 @@ static const char *base_name(const char *path)
 tess_status tess_problem_look_at_views(tess_problem *p, tess_views_info *is, tess_error *error)
 {
     tess_views *v = NULL;
-    const tess_status status = tess_views_open(p->memory, p->measurement, &v, error);
+    const tess_status status = tess_views_open(p->memory, p->stop, p->measurement, &v, error);
     if (status == TESS_OK) {
         *is = *tess_views_about(v);
         if (is->first)
@@ -89,7 +89,7 @@ tess_status tess_problem_read_counts(const char *path, const tess_json *json, te
     for (int i = 0; i < 2; i++)
         if (files[i]) {
             tess_views *v = NULL;
-            const tess_status status = tess_views_open(p->memory, files[i], &v, error);
+            const tess_status status = tess_views_open(p->memory, p->stop, files[i], &v, error);
             if (status == TESS_OK && tess_views_about(v)->held > held - is->held)
                 held = is->held + tess_views_about(v)->held;
             tess_views_close(v);

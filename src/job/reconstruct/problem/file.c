@@ -203,6 +203,10 @@ static tess_status check_truth(tess_problem *p, tess_axes axes, tess_error *erro
     TESS_TRY(header_of(p->truth, axes == TESS_AXES_PICTURE ? axes : TESS_AXES_PLAIN, p, &info, error));
     if (info.height == is.height && info.width == is.width && info.channels == is.channels)
         return TESS_OK;
+    p->flat_truth = p->physics == TESS_PHYSICS_CONE && p->depth == 1 && info.height == p->height &&
+                    info.width == p->width && info.channels == 1;
+    if (p->flat_truth)
+        return TESS_OK;
     return tess_fail(
         error, TESS_BAD_INPUT,
         "%s: is (%lld, %lld, %d), but what %s gives is (%lld, %lld, %lld); name a truth of that shape, "

@@ -12,6 +12,7 @@ tess_status tess_problem_file_rows(const tess_problem *p, tess_file_row_fn take,
     float *row = tess_small_alloc((size_t)samples, sizeof *row);
     tess_status status = row ? tess_values_open(p->memory, p->measurement, TESS_AXES_PLAIN, 0, &values, error)
                              : tess_fail(error, TESS_NO_MEMORY, "no memory for a row of a blur");
+    values.stop = p->stop;
     values.marks = p->hidden.marks;
     values.mark_count = p->hidden.mark_count;
     for (int64_t y = 0; y < rows && status == TESS_OK; y++) {

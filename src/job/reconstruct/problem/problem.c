@@ -232,11 +232,12 @@ void tess_problem_choose_unit(const tess_reconstruct_settings *s, tess_problem *
     p->noise /= tess_problem_measured_unit(p);
 }
 
-tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *s, tess_problem *p,
-                                  tess_error *error)
+tess_status tess_problem_describe(tess_memory *memory, tess_stop *stop, const tess_reconstruct_settings *s,
+                                  tess_problem *p, tess_error *error)
 {
     const char *suffix = strrchr(s->problem, '.');
     *p = (tess_problem){.memory = memory,
+                        .stop = stop,
                         .name = tess_small_strdup(s->problem),
                         .high = 1,
                         .depth = 1,

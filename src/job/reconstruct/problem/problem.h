@@ -4,6 +4,7 @@
 #define TESS_JOB_RECONSTRUCT_PROBLEM_PROBLEM_H
 
 #include "base/memory.h"
+#include "base/stop.h"
 #include "job/common/together.h"
 #include "physics/kernels.h"
 #include "physics/operator.h"
@@ -73,6 +74,7 @@ typedef struct tess_hidden {
 /* The problem to solve. */
 typedef struct tess_problem {
     tess_memory *memory; /* the counter of its files */
+    tess_stop *stop;     /* polled by what reads and looks at them; NULL: nothing stops it. Not owned */
     char *name;          /* for the record: "deblur", "tomo2d", or the file */
     tess_physics physics;
     int64_t depth, height, width, channels; /* depth 1: an image */
@@ -161,6 +163,7 @@ typedef struct tess_problem {
     char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
     char *geometry;                    /* file of the vectors, for messages */
+    bool flat_truth;                   /* that of a volume of one slice has no axis of slices */
     bool resized;                      /* the image is resized to height x width */
     size_t held;                       /* largest memory held at once by readers of these files */
     int64_t image_height, image_width; /* of the file */
@@ -175,8 +178,9 @@ typedef struct tess_extent {
 } tess_extent;
 
 /* Finds sizes, angles and files from headers only. Clear it also if this fails. */
-tess_status tess_problem_describe(tess_memory *memory, const tess_reconstruct_settings *settings,
-                                  tess_problem *problem, tess_error *error) TESS_MUST_CHECK;
+tess_status tess_problem_describe(tess_memory *memory, tess_stop *stop,
+                                  const tess_reconstruct_settings *settings, tess_problem *problem,
+                                  tess_error *error) TESS_MUST_CHECK;
 void tess_problem_clear(tess_problem *problem);
 /* For a problem filled in by the caller: converts range and noise from the units of the data to those of the solver,
  * and sets the margin of blurs with an unknown boundary. */

@@ -122,8 +122,8 @@ static tess_status search_centre(const tess_problem *p, tess_centre *centre, tes
     tess_status status =
         tess_problem_each_view(p, s.values + p->count * p->columns, &starved, keep_view, &s, error);
     if (status == TESS_OK) {
-        status = tess_centre_find(s.values, p->count, p->columns, p->angles, (char *)views.data + read,
-                                  centre, error);
+        const tess_centre_views v = {s.values, p->angles, p->count, p->columns, p->stop};
+        status = tess_centre_find(&v, (char *)views.data + read, centre, error);
         if (status != TESS_OK)
             status = tess_fail_prefix(error, status, p->measurement);
     }
@@ -132,12 +132,13 @@ static tess_status search_centre(const tess_problem *p, tess_centre *centre, tes
 }
 
 /* The middle is right for most sinograms; where it is far from what the views show, that is said. */
-static void doubt_middle(tess_problem *p)
+static tess_status doubt_middle(tess_problem *p, tess_error *error)
 {
     tess_centre centre = {0};
     tess_error unused = {0}; /* often it cannot be found */
     if (search_centre(p, &centre, &unused) == TESS_OK)
         tess_scan_doubt_centre(p, &centre);
+    return tess_stop_check(p->stop, error);
 }
 
 static tess_status find_centre(tess_problem *p, tess_error *error)
@@ -232,7 +233,7 @@ tess_status tess_problem_read_radon(const char *path, const tess_json *json, tes
     if (isnan(p->centre))
         TESS_TRY(find_centre(p, error));
     else if (p->centre_from == TESS_CENTRE_MIDDLE && !p->transmission)
-        doubt_middle(p);
+        TESS_TRY(doubt_middle(p, error));
     TESS_TRY(place_axis(path, json, p, error));
     return tess_problem_look_outside(p, error);
 }

@@ -66,6 +66,7 @@ static unsigned char *valid_of(const tess_values *v)
 
 tess_status tess_values_next(tess_values *v, tess_error *error)
 {
+    TESS_TRY(tess_stop_check(v->stop, error));
     if (!v->row) {
         TESS_TRY(tess_block_alloc(v->memory, &v->own, TESS_MEM_HOST, samples_of(v) * sample_bytes(v), error));
         v->row = v->own.data;

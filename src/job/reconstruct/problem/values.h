@@ -5,6 +5,7 @@
 #ifndef TESS_JOB_RECONSTRUCT_PROBLEM_VALUES_H
 #define TESS_JOB_RECONSTRUCT_PROBLEM_VALUES_H
 
+#include "base/stop.h"
 #include "io/image.h"
 
 /* What 32-bit floats keep of the values of a file, or of several. Initialize with {0}. */
@@ -27,6 +28,7 @@ typedef struct tess_values {
     tess_block own; /* the row, if none was lent */
     const float *marks; /* values that are read as NaN; not owned */
     int mark_count;
+    tess_stop *stop; /* polled at each row; not owned; NULL: nothing stops it */
 } tess_values;
 
 /* Opens a file, or with `page` not 0 a page of a TIFF file, which ignores `axes`. `path` must outlive it. */

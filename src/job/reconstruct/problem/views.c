@@ -15,6 +15,7 @@ enum { MOST_VIEWS = 100000 };
 
 struct tess_views {
     tess_memory *memory;
+    tess_stop *stop;
     tess_views_info info;
     char *path;
     char **names; /* of a folder's files; NULL: none */
@@ -92,8 +93,10 @@ static tess_status list_folder(tess_views *v, tess_error *error)
 
 static tess_status open_view(const tess_views *v, int64_t view, tess_values *values, tess_error *error)
 {
-    return tess_values_open(v->memory, v->names ? v->names[view] : v->path, TESS_AXES_PLAIN,
-                            v->names ? 0 : v->pages.places[view], values, error);
+    TESS_TRY(tess_values_open(v->memory, v->names ? v->names[view] : v->path, TESS_AXES_PLAIN,
+                              v->names ? 0 : v->pages.places[view], values, error));
+    values->stop = v->stop;
+    return TESS_OK;
 }
 
 static tess_status check_view(const tess_views *v, int64_t view, const tess_image_info *is, tess_error *error)
@@ -157,7 +160,8 @@ static tess_status describe_array(tess_views *v, tess_error *error)
     return TESS_OK;
 }
 
-tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **out, tess_error *error)
+tess_status tess_views_open(tess_memory *memory, tess_stop *stop, const char *path, tess_views **out,
+                            tess_error *error)
 {
     struct stat about;
     tess_views *v = tess_small_alloc(1, sizeof *v);
@@ -165,6 +169,7 @@ tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **
     if (!v || !(v->path = tess_small_strdup(path)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for a name");
     v->memory = memory;
+    v->stop = stop;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
         TESS_TRY(list_folder(v, error));
         return describe_images(v, error);

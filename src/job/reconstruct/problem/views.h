@@ -17,8 +17,9 @@ typedef struct tess_views_info {
     const char *first, *last; /* files of a folder, until the views are closed; NULL: no folder */
 } tess_views_info;
 
-/* Reads the first view only; a later view of another size fails when it is read. Close it also if this fails. */
-tess_status tess_views_open(tess_memory *memory, const char *path, tess_views **out,
+/* Reads the first view only; a later view of another size fails when it is read. Close it also if this fails. `stop` is
+ * polled at each row that is read. */
+tess_status tess_views_open(tess_memory *memory, tess_stop *stop, const char *path, tess_views **out,
                             tess_error *error) TESS_MUST_CHECK;
 const tess_views_info *tess_views_about(const tess_views *views);
 /* Reads the next view: all its rows, or only `row`. */

@@ -140,6 +140,8 @@ static int64_t survey(looking *l, int64_t *unknown)
     l->turning = tess_problem_turning(l->problem);
     *unknown = 0;
     for (int64_t i = 0; i < count; i++) {
+        if (i % l->of.columns == 0 && tess_stop_poll(l->problem->stop))
+            break;
         *unknown += isnan(l->of.mean[i]);
         if (!l->row_stuck[i / l->of.columns]) {
             changing++;
@@ -164,6 +166,7 @@ static tess_status list(looking *l, tess_problem *p, tess_error *error)
     const int64_t count = l->of.rows * l->of.columns;
     int64_t unknown;
     const int64_t suspect = survey(l, &unknown);
+    TESS_TRY(tess_stop_check(p->stop, error));
     /* too few views, or nothing turns: they show no pixel as stuck; or nobody must look */
     const bool too_few = p->keep_dead || p->count < LEAST_VIEWS || suspect == count;
     if (suspect == 0 || (too_few && unknown == 0))
@@ -174,6 +177,8 @@ static tess_status list(looking *l, tess_problem *p, tess_error *error)
         const bool known = !isnan(l->of.mean[i]);
         tess_dead_pixel pixel;
         bool in_row;
+        if (i % l->of.columns == 0)
+            TESS_TRY(tess_stop_check(p->stop, error));
         if (is_good(l, i) || (known && too_few))
             continue;
         const bool found = find_neighbours(l, i, &pixel, &in_row);

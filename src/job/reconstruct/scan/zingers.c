@@ -218,6 +218,7 @@ static tess_status look(search *s, tess_error *error)
     TESS_TRY(tess_problem_each_view(p, s->line, &starved, keep, s, error));
     s->largest = largest_of(s);
     for (int64_t k = 0; k < s->views; k++) {
+        TESS_TRY(tess_stop_check(p->stop, error));
         s->sum[k] = 0;
         for (int64_t i = 0; i < s->columns; i++)
             s->sum[k] += isnan(at(s, k, i)) ? 0 : (double)at(s, k, i);
@@ -231,7 +232,7 @@ static tess_status look(search *s, tess_error *error)
     if (!(p->zingers = tess_small_alloc((size_t)s->suspects, sizeof *p->zingers)))
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld values", (long long)s->suspects);
     while (decide(s))
-        continue; /* corrected sums tell more about the views beside them */
+        TESS_TRY(tess_stop_check(p->stop, error)); /* corrected sums tell more about the views beside them */
     qsort(p->zingers, (size_t)p->zinger_count, sizeof *p->zingers, by_place);
     return TESS_OK;
 }
