@@ -6,10 +6,12 @@ fp32: the losses of ten steps must agree within 1e-4 (relative), and all weights
 With SGD every weight counts. Adam divides by the size of a gradient, so that a weight whose gradient is rounding noise moves by
 a whole step in a random direction: the tensors under "left_out" do not count there (the bias of a convolution before a batch
 norm, whose gradient is zero, and the norm's running mean). "of_fp64" are the largest distances of the weights from PyTorch's own
-run in fp64: where that of PyTorch's fp32 is near 1e-4, fp32 does not determine the weights. "relative" is the norm of all differences
+run in fp64: where that of PyTorch's fp32 is near 1e-4, fp32 does not determine the weights. "of_itself" is the largest difference
+between PyTorch's run and its own run in fp32 with another number of threads (on the CPU). "relative" is the norm of all differences
 over that of all weights, "beyond" counts the weights that differ by more than 1e-4, and "moved" is how far the steps moved a weight at most.
 bf16: PyTorch trains with autocast, and the mean loss over the last steps must agree within 1 %.
-Prints a JSON line for each network; ends with 1 if one does not agree. --full uses the published widths.
+Prints a JSON line for each network; ends with 1 if one does not agree. --full uses the published widths. --seeds N repeats this with
+N draws of the weights, and prints in how many of them the weights agree within 1e-4: Tessera's with PyTorch's, and PyTorch's with its own.
 """
 import argparse
 import copy
@@ -138,13 +140,24 @@ def run_tessera(net, data, args, optimizer, work):
     return json.loads(out), np.fromfile(work / "out", np.float32)
 
 
-def check(name, net, level, args, optimizer):
-    torch.manual_seed(1)
+def of_itself(net, data, args, optimizer, theirs, left_out):
+    """The largest difference between two runs of PyTorch that divide their sums among other numbers of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2 if threads == 1 else 1)
+    torch_steps(net, data, args, optimizer)
+    torch.set_num_threads(threads)
+    return max(float((w.cpu().double() - theirs[k].cpu().double()).abs().max()) for k, w in net.state_dict().items() if k not in left_out)
+
+
+def check(name, net, level, args, optimizer, seed):
+    """The JSON line of one network; "agrees" says whether it holds."""
+    torch.manual_seed(seed)
     start(net)
     data = list(batches(args.steps, args.batch, args.crop, level))
     with tempfile.TemporaryDirectory() as folder:
         ours, weights = run_tessera(net, data, args, optimizer, pathlib.Path(folder))
     exact = copy.deepcopy(net) if args.precision == "fp32" else None
+    again = copy.deepcopy(net) if exact and args.device == "cpu" else None
     begun = copy.deepcopy(net.state_dict())
     theirs = torch_steps(net, data, args, optimizer)
     if exact:
@@ -154,16 +167,30 @@ def check(name, net, level, args, optimizer):
         sys.exit(f"{name}: {sorted(left_out - set(ours['names']))} are not in Tessera's network")
     moved = max(float((net.state_dict()[k].cpu() - begun[k]).abs().max()) for k in ours["names"])
     found = compare_weights(weights, ours["names"], net.state_dict(), exact and exact.state_dict(), left_out)
+    if again:
+        found["of_itself"] = of_itself(again, data, args, optimizer, net.state_dict(), left_out)
     losses = np.array(ours["losses"])
     loss_error = float(np.abs(losses / np.array(theirs) - 1).max())
     tail = max(1, args.steps // 10)
     curve = float(abs(losses[-tail:].mean() / np.mean(theirs[-tail:]) - 1))
     good = loss_error < 1e-4 and found["weight_error"] < 1e-4 if exact else curve < 0.01
-    print(json.dumps({"study": "check_training", "model": name, "precision": args.precision, "steps": args.steps, "optimizer": optimizer,
-                      "loss_error": loss_error, "curve_error": curve, "moved": moved, **found,
-                      "left_out": {"count": len(left_out), "names": sorted(left_out)},
-                      "first_loss": theirs[0], "last_loss": theirs[-1], "agrees": bool(good)}), flush=True)
-    return good
+    line = {"study": "check_training", "model": name, "precision": args.precision, "steps": args.steps, "optimizer": optimizer, "seed": seed,
+            "loss_error": loss_error, "curve_error": curve, "moved": moved, **found,
+            "left_out": {"count": len(left_out), "names": sorted(left_out)},
+            "first_loss": theirs[0], "last_loss": theirs[-1], "agrees": bool(good)}
+    print(json.dumps(line), flush=True)
+    return line
+
+
+def summarise(lines):
+    """In how many draws each network's weights agree within 1e-4, and the medians of the distances."""
+    for name, optimizer in sorted({(line["model"], line["optimizer"]) for line in lines}):
+        each = [line for line in lines if (line["model"], line["optimizer"]) == (name, optimizer)]
+        distances = {"of_torch": [line["weight_error"] for line in each], "torch_of_itself": [line["of_itself"] for line in each if "of_itself" in line],
+                     "of_fp64": [line["of_fp64"]["tessera"] for line in each], "torch_of_fp64": [line["of_fp64"]["torch"] for line in each]}
+        print(json.dumps({"study": "check_training_draws", "model": name, "optimizer": optimizer, "draws": len(each),
+                          **{key: {"agree": int(sum(v < 1e-4 for v in values)), "median": float(np.median(values))}
+                             for key, values in distances.items() if values}}), flush=True)
 
 
 def main():
@@ -178,18 +205,21 @@ def main():
     parser.add_argument("--crop", type=int, default=64)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--only", default="", help="names of networks, with commas")
+    parser.add_argument("--seeds", type=int, default=1, help="draws of the weights")
     parser.add_argument("words", nargs="*", help="further words for train_rates: micro=2 recompute=blocks")
     args = parser.parse_args()
     optimizers = [args.optimizer] if args.optimizer else ["sgd", "adam"] if args.precision == "fp32" else ["adam"]
-    agree = True
-    given = args.rate
+    given, lines = args.rate, []
     for optimizer in optimizers:
         args.rate = given or {"sgd": 1e-3, "adam": 1e-4}[optimizer]
-        torch.manual_seed(1)  # for biases, which start() leaves as PyTorch makes them
-        for name, net, level in cases(args.full):
-            if not args.only or name in args.only.split(","):
-                agree = check(name, net, level, args, optimizer) and agree
-    sys.exit(0 if agree else 1)
+        for seed in range(1, args.seeds + 1):
+            torch.manual_seed(seed)  # for biases, which start() leaves as PyTorch makes them
+            for name, net, level in list(cases(args.full)):  # all are drawn first, so that --only changes none of them
+                if not args.only or name in args.only.split(","):
+                    lines.append(check(name, net, level, args, optimizer, seed))
+    if args.seeds > 1 and args.precision == "fp32":
+        summarise(lines)
+    sys.exit(0 if all(line["agrees"] for line in lines) else 1)
 
 
 if __name__ == "__main__":
