@@ -15,7 +15,7 @@ enum { NARROWEST = 16 }; /* with fewer channels the transforms cost more than th
 enum { GROUP = 72, CHUNK = 64 };
 /* Weights larger than CACHED after their transform are transformed in parts of up to PART bytes, if a thread has FEW groups at most.
  * Several threads would all transform the same weights, which pays if each has ENOUGH tiles. */
-enum { CACHED = 4 << 20, PART = 5 << 19, FEW = 4, ENOUGH = 48 };
+enum { CACHED = 4 << 20, PART = 5 << 18, LARGE = 4 << 20, FEW = 4, ENOUGH = 48 };
 
 /* `count` tiles from `first` on, without the `gap` tiles that follow the first `before_gap` of them. */
 typedef struct tile_range {
@@ -29,12 +29,13 @@ typedef struct winograd_job {
     int64_t points, blocks, cin;     /* blocks of output channels */
     size_t bias_at;                  /* offset in the packed weights */
     int64_t tiles_y, tiles_x, tiles; /* tiles: in the whole batch */
-    int64_t group, most;             /* tiles per item; the most, which sets the size of the scratch */
+    int64_t group, most;             /* tiles per item, and the most of them */
     tile_range range;                /* the tiles of this round of items */
     int64_t chunk;                   /* output channels per inverse transform */
     bool in_parts;                   /* each thread transforms the weights of a chunk when it needs them */
     char *u, *zeros, *scratch;
-    size_t u_bytes, part_bytes, zero_bytes, v_bytes, thread_bytes;
+    size_t u_bytes, part_bytes; /* of all transformed weights, and of a chunk of them */
+    size_t weight_bytes, zero_bytes, v_bytes, thread_bytes;
 } winograd_job;
 
 static int64_t chunk_of(const tess_op *op)
@@ -42,12 +43,22 @@ static int64_t chunk_of(const tess_op *op)
     return tess_min_i64(op->out[0].c, CHUNK);
 }
 
+/* The tiles that a thread holds at once. The only group of one thread is halved where it is LARGE: the workspace of a thin strip
+ * would otherwise be a large part of its memory. */
+static int64_t held_tiles(const winograd_job *job, int64_t threads)
+{
+    const int64_t rows = job->kernels->rows, all = tess_round_up(job->tiles, rows);
+    const bool halve = threads == 1 && job->tiles <= job->most &&
+                       job->points * job->most * job->cin * job->kernels->element > LARGE;
+    return tess_min_i64(halve ? tess_round_up(job->most / 2, rows) : job->most, all);
+}
+
 /* Sets the way of the weights, and the tiles of a group. Small images use smaller groups, so that every thread has work. Neither
  * changes a value. */
 static void set_way(winograd_job *job, int64_t threads)
 {
-    const int64_t rows = job->kernels->rows,
-                  rounds = tess_max_i64(tess_ceil_div(job->tiles, threads * job->most), 1),
+    const int64_t rows = job->kernels->rows, held = held_tiles(job, threads),
+                  rounds = tess_max_i64(tess_ceil_div(job->tiles, threads * held), 1),
                   even = tess_round_up(tess_ceil_div(job->tiles, threads * rounds), rows);
     const size_t channel_bytes = (size_t)(job->points * job->cin * job->kernels->element);
     int64_t chunk = job->chunk;
@@ -57,8 +68,19 @@ static void set_way(winograd_job *job, int64_t threads)
     job->in_parts = job->u_bytes > CACHED && rounds <= FEW && (threads == 1 || even >= ENOUGH) &&
                     (size_t)threads * job->part_bytes <= job->u_bytes;
     const int64_t fair = threads == 1 ? job->most : tess_ceil_div(job->tiles, 4 * threads);
-    job->group = job->in_parts ? even : tess_min_i64(job->most, tess_round_up(fair, rows));
+    job->group = job->in_parts ? even : tess_min_i64(held, tess_round_up(fair, rows));
     job->chunk = job->in_parts ? chunk : job->chunk;
+}
+
+/* Sets the bytes of the workspace, which must not shrink when the image grows. Several threads transform parts only of images
+ * between two sizes, so they always have room for all weights. */
+static void set_scratch(winograd_job *job, int64_t threads)
+{
+    const bool one_part = job->in_parts && threads == 1;
+    const int64_t held = held_tiles(job, threads), chunk = one_part ? job->chunk : chunk_of(job->op);
+    job->weight_bytes = one_part ? job->part_bytes : job->u_bytes;
+    job->v_bytes = tess_align_size((size_t)(job->points * held * job->cin * job->kernels->element), 64);
+    job->thread_bytes = job->v_bytes + (size_t)(job->points * held * chunk) * sizeof(float);
 }
 
 /* Sets everything but the pointers. */
@@ -78,9 +100,8 @@ static winograd_job job_of(const tess_cpu *cpu, const tess_op *op)
     job.chunk = chunk_of(op);
     job.u_bytes = tess_align_size((size_t)(job.points * op->in[0].c * op->out[0].c) * element, 64);
     job.zero_bytes = tess_align_size((size_t)op->in[0].c * element, 64);
-    job.v_bytes = tess_align_size((size_t)(job.points * job.most * op->in[0].c) * element, 64);
-    job.thread_bytes = job.v_bytes + (size_t)(job.points * job.most * chunk_of(op)) * sizeof(float);
     set_way(&job, tess_pool_threads(cpu->pool));
+    set_scratch(&job, tess_pool_threads(cpu->pool));
     return job;
 }
 
@@ -89,7 +110,8 @@ static void winograd_needs(tess_device *device, const tess_op *op, tess_op_needs
     const tess_cpu *cpu = tess_cpu_of(device);
     winograd_job job = job_of(cpu, op);
     needs->weights = job.bias_at + (op->bias ? (size_t)op->out[0].c * sizeof(float) : 0);
-    needs->workspace = job.u_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
+    needs->workspace =
+        job.weight_bytes + job.zero_bytes + job.thread_bytes * (size_t)tess_pool_threads(cpu->pool);
     needs->block = job.kernels->side;
     needs->waits = op->out[0].n == 1;
 }
@@ -280,7 +302,7 @@ static void winograd_run(tess_device *device, const tess_op *op, void *state, co
     winograd_job job = job_of(cpu, op);
     job.buffers = buffers;
     job.u = buffers->workspace;
-    job.zeros = job.u + job.u_bytes;
+    job.zeros = job.u + job.weight_bytes;
     job.scratch = job.zeros + job.zero_bytes;
     memset(job.zeros, 0, job.zero_bytes);
     if (!job.in_parts)
