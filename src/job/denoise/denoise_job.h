@@ -94,7 +94,7 @@ typedef struct tess_denoise_file {
     double seconds;
     double psnr, ssim;    /* NaN: not measured */
     double cut_off;       /* share of the samples outside `shown`, if that matters */
-    double held_back;     /* share of the pixels with less of the result: run/trust.c */
+    double held_back;     /* share of the samples with less of the result: run/trust.c */
     double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */

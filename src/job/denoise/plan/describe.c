@@ -219,15 +219,18 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     else
         TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
-    bool quiet = file->sigma == 0; /* something has no noise, and must not change */
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && file->sigma_estimated; c++)
-        quiet = quiet || tess_denoise_band_sigma(file, file->channel_sigma, c) == 0;
+    bool quiet = file->sigma == 0, weak = false; /* quiet: something has no noise, and must not change */
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && file->sigma_estimated; c++) {
+        const double level = tess_denoise_band_sigma(file, file->channel_sigma, c);
+        quiet = quiet || level == 0;
+        weak = weak || tess_denoise_is_weak(settings, file, level);
+    }
     file->dithers = tess_denoise_dithers(settings, file);
-    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file, file->sigma) ||
-                     file->info.masked || file->info.zeros_are_holes || tess_denoise_has_hidden(file) ||
-                     file->info.depth > 0 || tess_denoise_has_map(file) || settings->strength < 1 ||
-                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
-                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype) ||
+    file->prepared = quiet || weak || file->dithers || file->info.masked || file->info.zeros_are_holes ||
+                     tess_denoise_has_hidden(file) || file->info.depth > 0 || tess_denoise_has_map(file) ||
+                     settings->strength < 1 || file->info.dtype == TESS_F64 ||
+                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
+                     file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }

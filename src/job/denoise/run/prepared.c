@@ -211,9 +211,9 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
-    const bool weak = tess_denoise_is_weak(image->settings, image->file, image->sigmas.all);
+    const bool weak = tess_prepared_is_weak(image);
     double least = 1;
-    image->restored += image->file->info.width;
+    image->restored += image->file->info.width * colours;
     for (int64_t c = 0; c < colours; c++)
         least = fmin(least, tess_prepared_strength(image, c));
     if (least >= 1 && !map && !weak)
