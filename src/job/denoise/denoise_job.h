@@ -71,6 +71,7 @@ typedef struct tess_denoise_file {
      * 32-bit integers whose range is that of the data. Else both are 0. */
     tess_scale exact;
     bool exact_inside; /* of doubles: some samples are far outside of it */
+    bool two_values;   /* its samples have no other: it is no image with noise (look/two_values.c) */
     tess_denoise_look look;
     tess_scale scale; /* the samples that mean 0 and 1 */
     tess_scale

@@ -197,14 +197,18 @@ static tess_status describe_map(tess_engine *engine, const tess_denoise_settings
     return tess_denoise_check_map(engine, settings, file, error);
 }
 
+bool tess_denoise_sigma_is_auto(const tess_denoise_settings *settings)
+{
+    return !settings->sigma_map &&
+           (settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0));
+}
+
 /* Finds scale, noise level and holes, with a pass over the samples if the header does not say. */
 static tess_status describe_samples(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error)
 {
     const bool takes_sigma = file->model->model.noise_map;
-    const bool auto_sigma =
-        settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0);
-    file->sigma_estimated = takes_sigma && !settings->sigma_map && auto_sigma;
+    file->sigma_estimated = takes_sigma && tess_denoise_sigma_is_auto(settings);
     if (file->info.masked || file->info.zeros_are_holes || file->info.dtype == TESS_F32 ||
         file->sigma_estimated || tess_denoise_scale_needs_look(settings, &file->info))
         TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
@@ -281,6 +285,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
+    TESS_TRY(tess_denoise_find_two_values(engine, settings, file, error));
     TESS_TRY(tess_denoise_find_zeros(engine, settings, file, error));
     TESS_TRY(tess_denoise_find_exact(engine, settings, file, error)); /* of the samples that are no holes */
     TESS_TRY(choose_output(file, error));
