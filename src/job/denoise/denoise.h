@@ -24,6 +24,8 @@ typedef struct tess_denoise_sink {
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
 /* Rows of all slices. */
 int64_t tess_denoise_rows(const tess_image_info *info);
+/* The file's channels that are red, green and blue, if a network for colours takes them in another order; else NULL. */
+const short *tess_denoise_rgb_order(const tess_denoise_file *file);
 /* Whether samples must be hidden from the network: holes and defects. */
 bool tess_denoise_has_hidden(const tess_denoise_file *file);
 /* The defects of a row, which counts through all slices: *first is the first one in look.defects. */

@@ -230,9 +230,9 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         weak = weak || tess_denoise_is_weak(settings, file, level);
     }
     file->dithers = tess_denoise_dithers(settings, file);
-    file->prepared = quiet || weak || file->dithers || file->info.masked || file->info.zeros_are_holes ||
-                     tess_denoise_has_hidden(file) || file->info.depth > 0 || tess_denoise_has_map(file) ||
-                     settings->strength < 1 || file->info.dtype == TESS_F64 ||
+    file->prepared = quiet || weak || tess_denoise_rgb_order(file) || file->dithers || file->info.masked ||
+                     file->info.zeros_are_holes || tess_denoise_has_hidden(file) || file->info.depth > 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
                      file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
                      file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);

@@ -57,6 +57,8 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error) TESS_MUST_CHECK;
 
+/* Puts the colours of a row of values in the order of the network, or back in that of the file. */
+void tess_prepared_reorder(const tess_denoise_file *file, bool back, float *row);
 /* The share of the network's result in a channel: the strength, or 0 if the channel has no noise. */
 double tess_prepared_strength(const tess_prepared_image *image, int64_t channel);
 /* Whether some channel of the slice has weak noise. */
