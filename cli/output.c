@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "tessera_trace.h"
@@ -102,6 +103,23 @@ static int exit_status(tess_status status)
     return status == TESS_OK ? CLI_DONE : status == TESS_BAD_OPTION ? CLI_USAGE : CLI_FAILED;
 }
 
+/* The files that failed, of several, where the summary that lists them is not seen beside the error, which names only one. */
+static void complain_of_files(const char *summary)
+{
+    static const char FAILED[] = "failed    ";
+    const size_t length = sizeof FAILED - 1;
+    int count = 0;
+    for (int say = 0; say < 2; say++)
+        for (const char *line = summary; line && *line && (!say || count > 1);) {
+            const size_t bytes = strcspn(line, "\n");
+            const bool failed = strncmp(line, FAILED, length) == 0;
+            count += failed && !say;
+            if (failed && say)
+                cli_complain("%.*s", (int)(bytes - length), line + length);
+            line += bytes + (line[bytes] == '\n');
+        }
+}
+
 int cli_finish(tess_context *context, tess_status status, char *record, const cli_shared *shared)
 {
     char message[CLI_MESSAGE], *text = NULL;
@@ -126,9 +144,13 @@ int cli_finish(tess_context *context, tess_status status, char *record, const cl
         cli_complain("--json %s: %s", shared->json, strerror(errno));
         result = result == CLI_DONE ? CLI_FAILED : result;
     }
-    if (record && !to_output && !shared->quiet && tess_record_summary(context, record, &text) == TESS_OK) {
+    const bool summary = !to_output && !shared->quiet;
+    if (record && (summary || status != TESS_OK) && tess_record_summary(context, record, &text) == TESS_OK) {
         cli_name_options(text);
-        cli_print(stdout, "%s", text);
+        if (summary)
+            cli_print(stdout, "%s", text);
+        if (status != TESS_OK && !(summary && isatty(STDOUT_FILENO)))
+            complain_of_files(text);
     }
     if (status != TESS_OK)
         cli_complain("%s", *message ? message : "no memory");

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from support import Bench, dncnn, draw, drunet, picture, read_png, skip, to_integers, write_png, write_safetensors
+from support import Bench, dncnn, draw, drunet, picture, psnr, read_png, skip, to_integers, write_png, write_safetensors
 from tiff import EXTRA, ITEMS, NODATA, ORIGIN, PHOTOMETRIC, SCALE, STEP, TIE, tags_of, write_tiff
 
 H, W = 64, 80
@@ -127,6 +127,20 @@ def check_colours(bench, gray, color):
             bench.check(np.array_equal(read_png(bench.path("o.png")), bands[..., take]), f"{names} of {dtype.__name__} are put in the order of a PNG")
     bench.record("denoise", bench.path("t.tif"), bench.path("t.npy"), "--model", gray, "--strength", "0")
     bench.check(np.array_equal(np.load(bench.path("t.npy")), image), "an array keeps the order of the bands")
+    # The network sees red, green and blue, and the result has the order of the file.
+    for dtype in (np.uint8, np.uint16):
+        bands = image[..., :3].astype(dtype) * (257 if dtype is np.uint16 else 1)
+        write_tiff(bench.path("rgb.tif"), bands, 2)
+        bench.record("denoise", bench.path("rgb.tif"), bench.path("rgb-out.tif"), "--model", color, "--sigma", "0.1")
+        wanted = samples_of(bench.path("rgb-out.tif"), dtype, 3).astype(float)
+        for names, take in ((["Blue", "Green", "Red"], [2, 1, 0]), (["Green", "Blue", "Red"], [1, 2, 0])):
+            for extra, add in (((), ()), ((2,), (image[..., 3:].astype(dtype),))):
+                write_tiff(bench.path("o.tif"), np.concatenate((bands[..., take], *add), -1), 1, (0,) * 2 + extra, items=colour_items(names))
+                record = bench.record("denoise", bench.path("o.tif"), bench.path("o-out.tif"), "--model", color, "--sigma", "0.1", "--truth", bench.path("rgb.tif"))
+                found = samples_of(bench.path("o-out.tif"), dtype, 3 + len(extra))[..., :3].astype(float)
+                far = np.abs(found - wanted[..., take]).max() / np.iinfo(dtype).max
+                bench.check(far < 0.006, f"{names} of {dtype.__name__} are seen as red, green and blue: {far:.4f} from their result")
+                bench.check(abs(record["denoise"]["files"][0]["psnr_db"] - psnr(wanted, bands.astype(float), np.iinfo(dtype).max)) < 0.1, "and compared so with a truth")
 
 
 def check_position(bench, color):

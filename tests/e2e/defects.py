@@ -122,6 +122,28 @@ def main():
     entry, result, _ = denoise(colour, "--axes", "HWC")
     bench.check(entry.get("defects") == 40 and np.array_equal(result[..., 1][where], hot), f"in one channel of three: {entry.get('defects')}")
 
+    # Side by side: pairs, corners and squares, of equal and of different values, hot and dead, also in one colour.
+    spots = places(16, 7)
+    for shape, members in (("pairs", ((0, 0), (0, 1))), ("corners", ((0, 0), (0, 1), (1, 0))), ("squares", ((0, 0), (0, 1), (1, 0), (1, 1)))):
+        for name, values in (("equal", (60000,)), ("different", (60000, 31000, 42000, 25000)), ("dead", (0,))):
+            bad = np.zeros((HEIGHT, WIDTH), bool)
+            image = np.rint(frame(noise=40.0) + (8000 if name == "dead" else 0)).astype(np.uint16)
+            clean = image.copy()
+            for v, u in list(zip(*spots))[5:]:
+                for k, (dy, dx) in enumerate(members):
+                    if v + dy < HEIGHT and u + dx < WIDTH:
+                        image[v + dy, u + dx] = values[k % len(values)]
+                        bad[v + dy, u + dx] = True
+            entry, result, _ = denoise(image)
+            plain, alone, _ = denoise(clean)
+            bench.check(entry.get("defects") == bad.sum() and np.array_equal(result[bad], image[bad]), f"{shape}, {name}: {entry.get('defects')} of {bad.sum()}")
+            bench.check(abs(entry["sigma"] / plain["sigma"] - 1) < 0.1, f"{shape}, {name}: noise of {entry['sigma']:.4f}, {plain['sigma']:.4f} without them")
+    image = np.rint(frame(channels=3)).astype(np.uint16)
+    for v in range(10, 90, 10):
+        image[v:v + 2, v:v + 2, 1] = 50000
+    entry, result, _ = denoise(image, "--axes", "HWC")
+    bench.check(entry.get("defects") == 32 and (result[10:12, 10:12, 1] == 50000).all(), f"squares in one channel of three: {entry.get('defects')}")
+
     noise = 30 * random.standard_normal((HEIGHT, WIDTH))
     for width in (0.6, 0.8, 1.2):
         sky = np.clip(np.rint(500 + noise + stars(60, width, random)), 0, 65535).astype(np.uint16)

@@ -48,6 +48,16 @@ for level in (0.5, 1):
     bench.check(0.05 < record["held_back"] <= 1 and "blended in" in words, f"level {level}: {record['held_back']:.2f} held back, and said so")
     tiled, _, _ = denoise(noisy, "--range", "0,1", "--tile", "64", "--halo", "exact")
     bench.check(np.array_equal(own, tiled), "tiles give the same")
+# Each channel by its own noise: weak in some, and real in others. All are near enough to be denoised together, or far enough to be taken one by one.
+for levels in ((3, 11, 11), (5, 6, 14), (1, 1, 10)):
+    truth = colours()
+    noisy = np.float32(truth + np.array(levels) / 255 * random.standard_normal(truth.shape))
+    named, _, _ = denoise(noisy, "--model", "drunet-color-small" if levels[2] < 4 * levels[0] else "drunet-gray-small", "--range", "0,1")
+    own, record, words = denoise(noisy, "--range", "0,1")
+    gains = [psnr(own[..., c], truth[..., c]) - psnr(noisy[..., c], truth[..., c]) for c in range(3)]
+    bench.check(min(gains) > 2.5, f"levels {levels}: the channels gain {gains} dB")
+    real = [c for c in range(3) if levels[c] > 8]
+    bench.check(all(np.array_equal(own[..., c], named[..., c]) for c in real), f"levels {levels}: channels with real noise have the whole result")
 # A noisy slice of a volume does not change what becomes of a quiet one.
 truth = np.stack([colours(), colours(), smooth()])
 noisy = np.float32(truth + np.array([2, 40, 2]).reshape(3, 1, 1, 1) / 255 * random.standard_normal(truth.shape))

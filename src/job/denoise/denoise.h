@@ -24,6 +24,8 @@ typedef struct tess_denoise_sink {
 size_t tess_denoise_carve_sink(const tess_denoise_file *file, char *at, tess_denoise_sink *sink);
 /* Rows of all slices. */
 int64_t tess_denoise_rows(const tess_image_info *info);
+/* The file's channels that are red, green and blue, if a network for colours takes them in another order; else NULL. */
+const short *tess_denoise_rgb_order(const tess_denoise_file *file);
 /* Whether samples must be hidden from the network: holes and defects. */
 bool tess_denoise_has_hidden(const tess_denoise_file *file);
 /* The defects of a row, which counts through all slices: *first is the first one in look.defects. */
@@ -59,6 +61,13 @@ tess_status tess_denoise_check_map(tess_engine *engine, const tess_denoise_setti
 /* If float32 may lose differences between the file's samples, sets file->exact; doubles are then kept (file->info). */
 tess_status tess_denoise_find_exact(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Whether the noise level is to be estimated, of a model that takes one. */
+bool tess_denoise_sigma_is_auto(const tess_denoise_settings *settings);
+/* Sets file->two_values if that is to be known: nothing of such an image is changed unasked. */
+tess_status tess_denoise_find_two_values(tess_engine *engine, const tess_denoise_settings *settings,
+                                         tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
+/* Takes such an image as one without noise, and notes it. */
+void tess_denoise_keep_two_values(const tess_denoise_settings *settings, tess_denoise_file *file);
 /* Sets info.zeros_are_holes if the file's zeros plainly mean missing data, and notes it. */
 tess_status tess_denoise_find_zeros(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

@@ -71,6 +71,7 @@ typedef struct tess_denoise_file {
      * 32-bit integers whose range is that of the data. Else both are 0. */
     tess_scale exact;
     bool exact_inside; /* of doubles: some samples are far outside of it */
+    bool two_values;   /* its samples have no other: it is no image with noise (look/two_values.c) */
     tess_denoise_look look;
     tess_scale scale; /* the samples that mean 0 and 1 */
     tess_scale
@@ -94,7 +95,7 @@ typedef struct tess_denoise_file {
     double seconds;
     double psnr, ssim;    /* NaN: not measured */
     double cut_off;       /* share of the samples outside `shown`, if that matters */
-    double held_back;     /* share of the pixels with less of the result: run/trust.c */
+    double held_back;     /* share of the samples with less of the result: run/trust.c */
     double truth_outside; /* share of the truth's samples that the figures clamp to the range */
     tess_status status;
     char *error;      /* owned; NULL: no error */

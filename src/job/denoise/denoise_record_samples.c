@@ -64,6 +64,8 @@ void tess_denoise_record_samples(tess_json **entry, const tess_denoise_settings 
         tess_json_set_string(entry, "slices", file->model->model.volume ? "together" : "one by one");
     if (tess_denoise_colours(info) > 1 && file->model)
         tess_json_set_string(entry, "channels", file->model->model.channels > 1 ? "together" : "one by one");
+    if (file->two_values)
+        tess_json_set_bool(entry, "two_values", true);
     if (file->look.equal)
         tess_json_set_bool(entry, "equal_channels", true);
     tess_json_set_string(entry, "type", tess_dtype_word(info->dtype));

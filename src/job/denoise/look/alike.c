@@ -115,3 +115,11 @@ void tess_alike_release(tess_alike *a)
     tess_small_free(a->sums);
     tess_small_free(a->means);
 }
+
+bool tess_alike_is_gray(const float *values, int64_t width)
+{
+    for (int64_t i = 0; i < 3 * width; i++)
+        if (values[i] != values[i - i % 3] && !(isnan(values[i]) && isnan(values[i - i % 3])))
+            return false;
+    return true;
+}

@@ -32,5 +32,7 @@ double tess_alike_end(const tess_alike *a);
 /* Whether holes leave too little to compare, so that the answer is 1 for that reason alone. */
 bool tess_alike_is_hidden(const tess_alike *a);
 void tess_alike_release(tess_alike *a);
+/* Whether the three channels of a row are equal; holes are equal to each other. */
+bool tess_alike_is_gray(const float *values, int64_t width);
 
 #endif

@@ -55,7 +55,7 @@ static float *row_at(const tess_defects *d, int64_t y)
 }
 
 /* Second differences do not see a slope; their median does not see edges. */
-static void take_steps(const tess_defects *d, const float *row, tess_defect_steps *steps)
+static void take_steps(tess_defects *d, const float *row, tess_defect_steps *steps)
 {
     const int64_t step = d->channels;
     for (int64_t i = 0; i < d->width * step; i++) {
@@ -63,8 +63,11 @@ static void take_steps(const tess_defects *d, const float *row, tess_defect_step
             steps->count == steps->room)
             continue;
         const float size = fabsf(2 * row[i] - row[i - step] - row[i + step]);
-        if (isfinite(size))
-            steps->sizes[steps->count++] = size;
+        if (!isfinite(size))
+            continue;
+        steps->sizes[steps->count++] = size;
+        d->steps += (double)size;
+        d->step_count++;
     }
 }
 
@@ -99,8 +102,11 @@ double tess_defects_slice_least(const tess_defects *d, int64_t slice)
 
 bool tess_defects_is_far(const tess_defect *one, double least, double low, double high)
 {
+    static const double CLUSTER =
+        10; /* times farther: else the light around a star would hide in the noise */
     const double value = (double)one->value, beyond = 0.5 * (high - low);
-    return (double)one->distance > least && (value < low - beyond || value > high + beyond);
+    return (double)one->distance > (one->cluster ? CLUSTER : 1) * least &&
+           (value < low - beyond || value > high + beyond);
 }
 
 void tess_defects_put(tess_defects *d, const float *values)
@@ -233,14 +239,20 @@ const float *tess_defects_next(tess_defects *d)
     memcpy(d->row, row, (size_t)count * sizeof *d->row);
     for (int64_t i = 0; i < count && !d->many; i++) {
         const float value = row[i];
-        if (inside && i >= step && i < count - step &&
-            !may_stand_out(value, row[i - step], row[i + step], up[i], down[i]))
+        const bool within = inside && i >= step && i < count - step;
+        const bool alone = !within || may_stand_out(value, row[i - step], row[i + step], up[i], down[i]),
+                   clustered = !within || tess_defects_may_cluster(d, value, row[i - step], row[i + step],
+                                                                   up[i], down[i]);
+        if (!isfinite(value) || !(alone || clustered))
             continue;
         const int64_t x = i / step, c = i % step;
-        if (!isfinite(value) || !stands_out(d, y, x, c, value))
-            continue;
-        const float distance = distance_of(d, y, x, c, value);
-        if (distance > 0 && keep(d, &(tess_defect){y * count + i, value, distance}))
+        tess_defect one = {.index = y * count + i, .value = value};
+        if (alone && stands_out(d, y, x, c, value))
+            one.distance = distance_of(d, y, x, c, value);
+        one.cluster = !(one.distance > 0) && clustered;
+        if (one.cluster)
+            one.distance = tess_defects_cluster(d, y, x, c);
+        if (one.distance > 0 && keep(d, &one))
             d->row[i] = NAN;
     }
     d->given++;

@@ -14,6 +14,7 @@ enum { TESS_DEFECTS_REACH = 2, TESS_DEFECTS_ROWS = 2 * TESS_DEFECTS_REACH + 1 };
 typedef struct tess_defect {
     int64_t index; /* of the sample in the file, alpha not counted */
     float value, distance;
+    bool cluster; /* it has others beside it */
 } tess_defect;
 
 /* Differences between neighbours, which give the noise. */
@@ -29,6 +30,8 @@ typedef struct tess_defects {
     int64_t read, given;             /* rows of all slices */
     tess_defect *list;               /* candidates in the order of the file */
     int64_t count, room;
+    double steps; /* sum of the differences so far, and their number */
+    int64_t step_count;
     tess_defect_steps all, slice; /* of the file, and of the slice that is read */
     double *slice_least;          /* owned; of each slice that was read; NULL: there is one */
     bool many;                    /* the list is full: the rest of the file is not looked at */
@@ -49,5 +52,11 @@ double tess_defects_slice_least(const tess_defects *d, int64_t slice);
 /* Whether a candidate is that far from its surroundings, and far beyond the range of the others. Within it a lone sample
  * does no harm, and may be a highlight. */
 bool tess_defects_is_far(const tess_defect *one, double least, double low, double high);
+
+/* Members of clusters (defect_clusters.c): a cheap test that rejects almost every sample, by its four neighbours; and the distance
+ * from the surroundings, or 0. */
+bool tess_defects_may_cluster(const tess_defects *d, float value, float left, float right, float up,
+                              float down);
+float tess_defects_cluster(const tess_defects *d, int64_t y, int64_t x, int64_t c);
 
 #endif

@@ -251,6 +251,10 @@ tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_se
                                       tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
+    if (file->two_values) {
+        tess_denoise_keep_two_values(settings, file);
+        return TESS_OK;
+    }
     if (file->info.depth && tess_denoise_colours(&file->info) > TESS_NOISE_CHANNELS)
         return tess_fail(
             error, TESS_UNSUPPORTED,

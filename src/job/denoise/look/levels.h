@@ -8,7 +8,7 @@
  * bundled model for gray images replaces the model. */
 tess_status tess_denoise_use_estimate(tess_engine *engine, const tess_denoise_settings *settings,
                                       tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
-/* Whether noise of this level, that of an image or slice, was found, and is so weak that the errors of a network which
+/* Whether noise of this level, that of a channel, was found, and is so weak that the errors of a network which
  * the job itself chose count: run/trust.c. */
 bool tess_denoise_is_weak(const tess_denoise_settings *settings, const tess_denoise_file *file, double sigma);
 /* The noise levels of a slice on the network's scale; those of the file, if it has one level for all. */

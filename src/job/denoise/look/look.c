@@ -104,14 +104,6 @@ static void count_values(looking *l, const float *values)
         tess_rounding_row(&l->rounding, values);
 }
 
-static bool is_gray(const float *values, int64_t width)
-{
-    for (int64_t i = 0; i < 3 * width; i++)
-        if (values[i] != values[i - i % 3] && !(isnan(values[i]) && isnan(values[i - i % 3])))
-            return false;
-    return true;
-}
-
 static void look_at_row(looking *l, int64_t y)
 {
     const int64_t samples = y * l->info->width * l->info->channels, count = l->info->width * l->colours;
@@ -119,7 +111,7 @@ static void look_at_row(looking *l, int64_t y)
                             l->valid + samples, l->values);
     tess_denoise_find_ends(l->info, l->samples + (size_t)samples * tess_dtype_size(l->info->dtype),
                            l->valid + samples, &l->ends);
-    l->equal = l->equal && is_gray(l->values, l->info->width);
+    l->equal = l->equal && tess_alike_is_gray(l->values, l->info->width);
     const bool early = l->add_noise > 0 || !l->seek_defects; /* without added noise, or without defects */
     if (l->compares && early)
         tess_alike_row(&l->alike, l->info->width, l->values);

@@ -56,7 +56,8 @@ tess_status tess_denoise_find_zeros(tess_engine *engine, const tess_denoise_sett
     tess_image_info info = file->info;
     tess_zeros z;
     tess_reader *reader = NULL;
-    if (settings->zeros_are_data || info.masked || info.alpha || (info.dtype == TESS_U8 && info.depth))
+    if (settings->zeros_are_data || file->two_values || info.masked || info.alpha ||
+        (info.dtype == TESS_U8 && info.depth))
         return TESS_OK;
     TESS_TRY(tess_reader_open_doubles(engine->memory, file->input, file->axes, &reader, error));
     info = *tess_reader_info(reader);

@@ -197,14 +197,18 @@ static tess_status describe_map(tess_engine *engine, const tess_denoise_settings
     return tess_denoise_check_map(engine, settings, file, error);
 }
 
+bool tess_denoise_sigma_is_auto(const tess_denoise_settings *settings)
+{
+    return !settings->sigma_map &&
+           (settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0));
+}
+
 /* Finds scale, noise level and holes, with a pass over the samples if the header does not say. */
 static tess_status describe_samples(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error)
 {
     const bool takes_sigma = file->model->model.noise_map;
-    const bool auto_sigma =
-        settings->sigma == TESS_SIGMA_AUTO || (settings->sigma < 0 && settings->add_noise <= 0);
-    file->sigma_estimated = takes_sigma && !settings->sigma_map && auto_sigma;
+    file->sigma_estimated = takes_sigma && tess_denoise_sigma_is_auto(settings);
     if (file->info.masked || file->info.zeros_are_holes || file->info.dtype == TESS_F32 ||
         file->sigma_estimated || tess_denoise_scale_needs_look(settings, &file->info))
         TESS_TRY(tess_denoise_look_at(engine, settings, file, error));
@@ -219,15 +223,18 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     else
         TESS_TRY(tess_denoise_choose_together(engine, settings, file, error));
-    bool quiet = file->sigma == 0; /* something has no noise, and must not change */
-    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && file->sigma_estimated; c++)
-        quiet = quiet || tess_denoise_band_sigma(file, file->channel_sigma, c) == 0;
+    bool quiet = file->sigma == 0, weak = false; /* quiet: something has no noise, and must not change */
+    for (int64_t c = 0; c < tess_denoise_colours(&file->info) && file->sigma_estimated; c++) {
+        const double level = tess_denoise_band_sigma(file, file->channel_sigma, c);
+        quiet = quiet || level == 0;
+        weak = weak || tess_denoise_is_weak(settings, file, level);
+    }
     file->dithers = tess_denoise_dithers(settings, file);
-    file->prepared = quiet || file->dithers || tess_denoise_is_weak(settings, file, file->sigma) ||
-                     file->info.masked || file->info.zeros_are_holes || tess_denoise_has_hidden(file) ||
-                     file->info.depth > 0 || tess_denoise_has_map(file) || settings->strength < 1 ||
-                     file->info.dtype == TESS_F64 || file->out_info.dtype != file->info.dtype ||
-                     file->scale.low != 0 || file->scale.high != tess_samples_full_scale(file->info.dtype) ||
+    file->prepared = quiet || weak || tess_denoise_rgb_order(file) || file->dithers || file->info.masked ||
+                     file->info.zeros_are_holes || tess_denoise_has_hidden(file) || file->info.depth > 0 ||
+                     tess_denoise_has_map(file) || settings->strength < 1 || file->info.dtype == TESS_F64 ||
+                     file->out_info.dtype != file->info.dtype || file->scale.low != 0 ||
+                     file->scale.high != tess_samples_full_scale(file->info.dtype) ||
                      file->info.full_scale != tess_samples_full_scale(file->info.dtype);
     return TESS_OK;
 }
@@ -278,6 +285,7 @@ tess_status tess_denoise_describe(tess_engine *engine, const tess_denoise_settin
             "%s: its bands have different nodata values, which the result could not hold; give them one "
             "(gdalwarp -dstnodata), or denoise them one by one (gdal_translate -b N)",
             file->input);
+    TESS_TRY(tess_denoise_find_two_values(engine, settings, file, error));
     TESS_TRY(tess_denoise_find_zeros(engine, settings, file, error));
     TESS_TRY(tess_denoise_find_exact(engine, settings, file, error)); /* of the samples that are no holes */
     TESS_TRY(choose_output(file, error));

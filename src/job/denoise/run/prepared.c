@@ -185,14 +185,13 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
             TESS_TRY(next_estimated(image, row, error));
         else
             TESS_TRY(next_filled(image, row, error));
-        if (!has_map(image->file))
-            continue;
         if (image->map)
             TESS_TRY(next_levels(image, error));
-        for (int64_t x = 0; x < width; x++) {
+        for (int64_t x = 0; x < width && has_map(image->file); x++) {
             memcpy(values + x * step, row + x * colours, (size_t)colours * sizeof(float));
             values[x * step + colours] = image->rows.map[x];
         }
+        tess_prepared_reorder(image->file, false, values);
     }
     return TESS_OK;
 }
@@ -211,9 +210,9 @@ static void blend(tess_prepared_image *image, int64_t y, float *result)
 {
     const bool map = has_map(image->file);
     const int64_t colours = colours_of(image->file), step = colours + map;
-    const bool weak = tess_denoise_is_weak(image->settings, image->file, image->sigmas.all);
+    const bool weak = tess_prepared_is_weak(image);
     double least = 1;
-    image->restored += image->file->info.width;
+    image->restored += image->file->info.width * colours;
     for (int64_t c = 0; c < colours; c++)
         least = fmin(least, tess_prepared_strength(image, c));
     if (least >= 1 && !map && !weak)
@@ -286,6 +285,7 @@ tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *res
 {
     TESS_TRY(tess_denoise_read_rows(&image->file->info, image->original, 1, image->rows.again,
                                     image->rows.valid_again, error));
+    tess_prepared_reorder(image->file, true, result);
     TESS_TRY(check_result(image, y, result, error));
     blend(image, y, result);
     keep_defects(image, y, result, false);

@@ -40,7 +40,7 @@ typedef struct tess_prepared_image {
     int64_t slice, source_row;   /* row counts include earlier slices */
     int64_t read_row;            /* the next row of the file that the source reads */
     int64_t written, cut_off;    /* restored samples, and those that the output's type clamps */
-    int64_t restored, held_back; /* all pixels, and those that got less of the result: trust.c */
+    int64_t restored, held_back; /* all samples, and those that got less of the result: trust.c */
 } tess_prepared_image;
 
 /* Called before the first row of every slice. */
@@ -57,9 +57,13 @@ tess_status tess_prepared_source(tess_prepared_image *image, int64_t count, floa
 tess_status tess_prepared_sink(tess_prepared_image *image, int64_t y, float *result, const char **samples,
                                const unsigned char **valid, tess_error *error) TESS_MUST_CHECK;
 
+/* Puts the colours of a row of values in the order of the network, or back in that of the file. */
+void tess_prepared_reorder(const tess_denoise_file *file, bool back, float *row);
 /* The share of the network's result in a channel: the strength, or 0 if the channel has no noise. */
 double tess_prepared_strength(const tess_prepared_image *image, int64_t channel);
-/* Where a row of the result differs from the input by more than the noise, blends the input in. `changes` has a place for
+/* Whether some channel of the slice has weak noise. */
+bool tess_prepared_is_weak(const tess_prepared_image *image);
+/* Where the channels with weak noise differ in a row from the input by more than that noise, blends the input in. `changes` has a place for
  * each pixel. */
 void tess_prepared_hold_back(tess_prepared_image *image, const float *input, float *changes, float *result);
 /* The output's samples that mean 0 and 1. */
