@@ -89,6 +89,7 @@ bool cli_record_write(const char *path, const char *record)
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return false;
     snprintf(temporary, sizeof temporary, "%s.tmp-%016llx", place, (unsigned long long)number);
+    cli_hold_signals(true);
     temporary_there = 1;
     const int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     bool good = file >= 0;
@@ -103,6 +104,7 @@ bool cli_record_write(const char *path, const char *record)
         }
     }
     temporary_there = 0;
+    cli_hold_signals(false);
     return good;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -29,6 +31,39 @@ static struct {
 } live[LIVE];
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler reads the table");
+
+/* A folder that a thread makes while another one removes all of them would be missed. So removal waits for the threads
+ * that make one, with signals blocked, and these wait for its end. */
+static atomic_int makers, removals;
+enum {
+    LONGEST_WAIT = 500
+}; /* milliseconds: a file system that hangs must not keep the process from ending */
+
+static void wait_for(const atomic_int *count)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < LONGEST_WAIT && atomic_load(count) > 0; i++)
+        nanosleep(&pause, NULL);
+}
+
+static void begin_making(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+    atomic_fetch_add(&makers, 1);
+    while (atomic_load(&removals) > 0) {
+        atomic_fetch_sub(&makers, 1);
+        wait_for(&removals);
+        atomic_fetch_add(&makers, 1);
+    }
+}
+
+static void end_making(const sigset_t *before)
+{
+    atomic_fetch_sub(&makers, 1);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
 
 static int enter(const char *folder)
 {
@@ -74,14 +109,11 @@ static bool remove_known(const char *folder)
     return rmdir(folder) == 0;
 }
 
-/* Removes the folder and its files, by system calls only, because it runs in signal handlers. */
-static void remove_folder(const char *folder)
+static bool remove_listed(const char *folder)
 {
-    if (remove_known(folder))
-        return;
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return;
+        return true;
     union {
         entry first;
         char bytes[2048];
@@ -93,15 +125,28 @@ static void remove_folder(const char *folder)
             at += e->bytes;
         }
     close(fd);
-    (void)rmdir(folder);
+    return rmdir(folder) == 0;
+}
+
+/* Removes the folder and its files, by system calls only, because it runs in signal handlers. Another thread may add a
+ * file meanwhile. */
+static void remove_folder(const char *folder)
+{
+    enum { ATTEMPTS = 8 };
+    bool gone = remove_known(folder);
+    for (int i = 0; i < ATTEMPTS && !gone; i++)
+        gone = remove_listed(folder);
 }
 
 void tess_temp_remove_all(void)
 {
     const int why = errno, self = (int)getpid();
+    atomic_fetch_add(&removals, 1);
+    wait_for(&makers);
     for (int i = 0; i < LIVE; i++)
         if (atomic_load(&live[i].owner) == self)
             remove_folder(live[i].folder);
+    atomic_fetch_sub(&removals, 1);
     errno = why;
 }
 
@@ -161,7 +206,10 @@ tess_status tess_temp_create(const char *target, tess_temp **out, tess_error *er
         return tess_fail(error, TESS_NO_MEMORY, "no memory to open the file");
     }
     memcpy(temp->folder, target, prefix);
+    sigset_t before;
+    begin_making(&before);
     const int why = make_files(temp, prefix);
+    end_making(&before);
     if (why == 0) {
         *out = temp;
         return TESS_OK;

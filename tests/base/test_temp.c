@@ -1,8 +1,10 @@
 /* Temporary files are private while they are written, removed when they are abandoned, and replace the target with
  * the permissions that a user expects. */
+#define _DEFAULT_SOURCE
 #define _XOPEN_SOURCE 700
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +116,35 @@ static void test_signal(void)
     CHECK(sweep_folder(false) == 0);
 }
 
+static void *make_many(void *unused)
+{
+    for (int i = 0; i < 32; i++) {
+        tess_temp *temp = NULL;
+        (void)!tess_temp_create(in_folder("w"), &temp, NULL);
+    }
+    return unused;
+}
+
+/* A process that ends by a signal leaves nothing, also if its threads open files at that moment. */
+static void test_threads(void)
+{
+    for (int round = 0; round < 40; round++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            pthread_t thread[2];
+            for (int i = 0; i < 2; i++)
+                if (pthread_create(&thread[i], NULL, make_many, NULL) != 0)
+                    _exit(2);
+            usleep((useconds_t)(round * 40));
+            tess_temp_remove_all();
+            _exit(0);
+        }
+        int status = 1;
+        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+        CHECK(sweep_folder(true) == 0);
+    }
+}
+
 static tess_json *sample(int value)
 {
     tess_json *record = tess_json_object();
@@ -179,6 +210,7 @@ int main(void)
     test_private();
     test_permissions();
     test_signal();
+    test_threads();
     test_cache();
     CHECK(rmdir(folder) == 0);
     return check_end();

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 
+import scan_scene
 from rank_launcher import open_bench, ranks_of, said
 from rank_reconstruct_job import Job, models
 from support import leftovers, picture, to_integers, write_png
@@ -255,6 +256,17 @@ def blurs(bench, launcher, program):
         check_falls(bench, launcher, program, large, *small)
 
 
+def slice_of_volume(bench, rows=1):
+    """A fan beam, as a volume of one slice; with more rows, the object is higher."""
+    vectors = scan_scene.orbit(np.arange(12) * 30.0)
+    vectors[:, :6] *= 4
+    np.save(bench.path("fan_vectors.npy"), vectors)
+    np.save(bench.path(f"fan{rows}.npy"), scan_scene.views(vectors, rows, 160, [(0.01, 0, 0, 0, 36)]).astype(np.float32))
+    path = bench.path(f"fan{rows}.json")
+    path.write_text(json.dumps({"operator": "cone", "vectors": "fan_vectors.npy", "volume": [1, 96, 96], "measurement": f"fan{rows}.npy", "noise": 0.01}))
+    return path
+
+
 def check_refusals(bench, launcher, program):
     """One line, status 1, and nothing is written. The descriptor 9 of rank 1 is another folder than that of the others."""
     _, small = models(bench)
@@ -269,6 +281,8 @@ def check_refusals(bench, launcher, program):
             ("rank 1: /proc/self/fd/9/dncnn.safetensors", (out, "--problem", "deblur", *size, "--model", nine + "/dncnn.safetensors")),
             ("rank 1: /proc/self/fd/9/no", (nine + "/dncnn.safetensors/no/x.npy", "--problem", "deblur", *size, *small)),
             ("too many for an image of 24 rows", (out, "--problem", "deblur", "--size", "24", *small)),
+            ("start it once, without mpirun", (out, "--problem", slice_of_volume(bench), *small)),
+            ("give \"volume\": [3, 96, 96], or start it once", (out, "--problem", slice_of_volume(bench, 3), *small)),
             ("too many for 2 views", (out, "--problem", "tomo2d", *size, "--angles", "2", *small)),
             ("is too little", (out, "--problem", "deblur", *size, *small, "--memory", "1M"))):
         status, printed, err = launcher.run(3, "sh", script, "reconstruct", *words, "--quiet", env={"ONE": str(other), "OTHERS": str(folder)})

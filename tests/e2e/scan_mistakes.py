@@ -107,6 +107,37 @@ for entries in ({}, {"size": 96}):
     misfit, text = judged(ROUND, 0.005, 1, columns=64, **entries)
     bench.check(misfit == 0 and "does not fit" not in text, f"wider than the detector, {entries}: {misfit}: {text!r}")
 
+# --- the detector of a volume -------------------------------------------------------------------------------------------
+
+MORE_BALLS = BALLS + [(0.03, -5, 6, -6, 3)]
+AROUND = orbit(40)
+
+
+def fits(what, right, measured, taken, operator="cone", volume=(16, 24, 24)):
+    save("vectors.npy", taken)
+    save("y.npy", measured.astype(np.float32))
+    bench.path("problem.json").write_text(json.dumps({"measurement": "y.npy", "operator": operator, "vectors": "vectors.npy", "volume": volume, "rings": False}))
+    result = bench.run("reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"), "--json", bench.path("r.json"), "--iterations", 2)
+    bench.check(result.status == 0, f"reconstructs: {result}")
+    record = json.loads(bench.path("r.json").read_text())
+    planned, counted = record["plan"]["peak_bytes"], record["measured"]["peak_bytes"]
+    bench.check(planned == counted, f"{what}: planned {planned['total']} = counted {counted['total']}")
+    misfit = record["reconstruct"].get("misfit", 0)
+    bench.check((misfit == 0) == right and ("sense of rotation, whether rows and columns" in result.err) == (not right), f"a detector that is {what}: {misfit}: {result.err!r}")
+
+
+seen = views(AROUND, MORE_BALLS, 32, 32)
+fits("right", True, seen, AROUND)
+fits("upside down, which shows another object", True, seen[:, ::-1], AROUND)
+fits("mirrored", False, seen[:, :, ::-1], AROUND)
+fits("turned the other way", False, seen, AROUND[::-1])
+fits("swapped", False, seen.transpose(0, 2, 1), AROUND)
+rays = scan_scene.parallel(np.arange(40) * 4.5, 0.5)  # inclined, as in laminography
+seen = scan_scene.parallel_views(rays, 36, 32, MORE_BALLS) + 0.005 * random.normal(size=(40, 36, 32))
+fits("right, parallel rays", True, seen, rays, "parallel3d", (20, 24, 24))
+fits("mirrored, parallel rays", False, seen[:, :, ::-1], rays, "parallel3d", (20, 24, 24))
+fits("right, of an object that is higher than the volume", False, seen, rays, "parallel3d", (12, 24, 24))
+
 # --- light ------------------------------------------------------------------------------------------------------------
 
 lines = sinogram(HALF)

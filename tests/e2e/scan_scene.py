@@ -47,3 +47,26 @@ def views(vectors, rows, columns, balls):
             total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum() - near ** 2), 0))
         out.append(total.reshape(rows, 3, columns, 3).mean((1, 3)))
     return np.array(out)
+
+
+def parallel(degrees, incline=0.0):
+    """Vectors of parallel rays that turn about z, inclined to the slices by an angle in radians."""
+    turns = np.deg2rad(np.asarray(degrees, float))
+    zero = 0 * turns
+    ray = np.stack([-np.sin(turns) * np.cos(incline), np.cos(turns) * np.cos(incline), zero + np.sin(incline)], 1)
+    u = np.stack([np.cos(turns), np.sin(turns), zero], 1)
+    return np.concatenate([ray, 0 * u, u, np.cross(ray, u)], 1)
+
+
+def parallel_views(vectors, rows, columns, balls):
+    """Averaged over a pixel."""
+    out = []
+    right, down = [(np.arange(3 * side) + 0.5) / 3 - side / 2 for side in (columns, rows)]
+    for ray, middle, u, v in vectors.reshape(-1, 4, 3):
+        at = middle + right[None, :, None] * u + down[:, None, None] * v
+        total = 0
+        for value, *ball, r in balls:
+            to = np.array(ball) - at
+            total = total + value * 2 * np.sqrt(np.maximum(r * r - ((to * to).sum(-1) - (to @ ray) ** 2), 0))
+        out.append(total.reshape(rows, 3, columns, 3).mean((1, 3)))
+    return np.array(out)

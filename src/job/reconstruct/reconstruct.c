@@ -130,7 +130,7 @@ static void warn_misfit(const tess_reconstruct_job *job)
     if (outcome->raised > 0)
         snprintf(instead, sizeof instead, "; it is computed with a noise of %.3g, which avoids most rings",
                  outcome->raised * p->unit);
-    if (outcome->misfit > 0 && p->physics == TESS_PHYSICS_RADON)
+    if (outcome->misfit > 0 && p->physics != TESS_PHYSICS_BLUR)
         tess_scan_misfit_note(p, outcome->misfit, &job->settings->common);
     else if (outcome->misfit > 0)
         tess_note(

@@ -14,15 +14,18 @@ static const char ONCE[] = "start it once, without mpirun or srun";
 
 static tess_status check_measured(const tess_problem *p, tess_error *error)
 {
-    if (p->synthetic)
+    char larger[96];
+    if (p->synthetic || p->physics == TESS_PHYSICS_BLUR || !tess_problem_enlarged(p))
         return TESS_OK;
-    if (p->physics != TESS_PHYSICS_BLUR && tess_problem_enlarged(p))
-        return tess_fail(
-            error, TESS_UNSUPPORTED,
-            "%s: rays outside of the image see something, so more is computed than is shown, which "
-            "ranks cannot share yet; give a larger size, or %s",
-            p->name, ONCE);
-    return TESS_OK;
+    const long long width = p->width + 2 * p->margin[1], height = p->height + 2 * p->margin[0];
+    snprintf(larger, sizeof larger, "\"size\": %lld", width);
+    if (p->physics == TESS_PHYSICS_CONE)
+        snprintf(larger, sizeof larger, "\"volume\": [%lld, %lld, %lld]",
+                 (long long)(p->depth + 2 * p->margin_depth), height, width);
+    return tess_fail(error, TESS_UNSUPPORTED,
+                     "%s: rays outside of the image see something, so more is computed than is shown, which "
+                     "ranks cannot share yet; give %s, or %s",
+                     p->name, larger, ONCE);
 }
 
 tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_settings *s, const tess_problem *p,
@@ -35,6 +38,10 @@ tess_status tess_parts_check(const tess_dist *dist, const tess_reconstruct_setti
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%d ranks are too many for %lld views, which they share; start at most %lld",
                          dist->size, (long long)p->count, (long long)p->count);
+    if (p->depth == 1 && p->physics == TESS_PHYSICS_CONE)
+        return tess_fail(error, TESS_UNSUPPORTED,
+                         "%s: ranks share the slices of a volume, and this one has a single slice; %s",
+                         p->name, ONCE);
     if (p->depth > 1 && dist->size > p->depth)
         return tess_fail(error, TESS_UNSUPPORTED,
                          "%d ranks are too many for a volume of %lld slices; start at most %lld", dist->size,

@@ -6,7 +6,7 @@
 #include "job/reconstruct/reconstruct_settings.h"
 #include "job/reconstruct/run/workspace.h"
 
-/* Whether a result is compared with the views: those of measured sinograms, after some iterations that solve for the data. */
+/* Whether a result is compared with the views: those of measured scans, after some iterations that solve for the data. */
 bool tess_scan_fit_is_judged(const tess_problem *problem, const tess_recipe *recipe, int64_t iterations);
 /* Collective: compares the result in vectors[0] with the measurements, and overwrites the residual. `misfit` is how many times what noise
  * explains they differ by, if that is more than right angles leave; otherwise 0. */
