@@ -158,6 +158,8 @@ tess_axes_words tess_denoise_axes_words(const tess_image_info *info);
  * truth; what the output lacks, and what its figures leave out. */
 void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
 void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file);
+/* Halo and batch that are not as asked, and a memory limit that costs much time. */
+void tess_denoise_note_plan(const tess_denoise_job *job);
 void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file);
 
 double tess_denoise_seconds(const tess_denoise_job *job);
