@@ -101,6 +101,15 @@ static tess_status plain(const tess_npy_header *header, bool picture, tess_axes 
     return TESS_OK;
 }
 
+/* The `axes` that an array of this rank may have. */
+static const char *axes_for(int rank)
+{
+    return rank == 2   ? "`axes` HW"
+           : rank == 3 ? "`axes` HWC or CHW for an image with channels, DHW for a volume"
+           : rank == 4 ? "`axes` DHWC"
+                       : "an array of two to four dimensions";
+}
+
 tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, tess_error *error)
 {
     tess_axes taken = info->axes;
@@ -112,8 +121,9 @@ tess_status tess_npy_axes(const tess_npy_header *header, tess_image_info *info, 
     tess_npy_shape(header, shape, sizeof shape);
     if (header->rank != orders[taken].rank)
         return tess_fail(error, TESS_BAD_INPUT,
-                         "has %d dimension(s), %s, but `axes` %s takes an array of %d: %s", header->rank,
-                         shape, orders[taken].name, orders[taken].rank, orders[taken].words);
+                         "has %d dimension(s), %s, but `axes` %s takes an array of %d: %s; give %s",
+                         header->rank, shape, orders[taken].name, orders[taken].rank, orders[taken].words,
+                         axes_for(header->rank));
     info->axes = taken;
     info->depth = orders[taken].depth < 0 ? 0 : header->shape[orders[taken].depth];
     info->height = header->shape[orders[taken].height];

@@ -163,4 +163,15 @@ for shape, advice in (((5, 64, 64, 3), False), ((20, 64, 64), False), ((200, 220
     np.save(bench.path("in.npy"), random.random(shape).astype(np.float32))
     said = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy"), "--sigma", "0.1", "--verbose").err
     bench.check("a volume of" in said and ("--axes HWC" in said) == advice, f"{shape}: {said.strip()}")
+# Axes that do not fit: the shape, how it is read, and what else to give.
+np.save(bench.path("in.npy"), random.random((20, 30, 200)).astype(np.float32))
+colour = write_safetensors(bench.path("colour.safetensors"), dncnn(channels=3, depth=3, width=16))
+for axes, words in (("HWC", ("(20, 30, 200)", "200 channels", "(height, width, channels)", "--axes DHW", "CHW")), ("CHW", ("DHW", "HWC"))):
+    run = bench.run("plan", "denoise", bench.path("in.npy"), bench.path("out.npy"), "--sigma", "0.1", "--axes", axes)
+    bench.check(run.status == 0 and (axes == "CHW" or all(word in run.err for word in words)), f"{axes}: channels that are more than columns are doubted: {run.err}")
+    run = bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", axes, "--model", colour)
+    bench.check_refused(run, 1, "in.npy", "(20, 30, 200)", *(word for word in words if word != "200 channels"))
+for axes in ("HW", "DHWC"):
+    run = bench.run("denoise", bench.path("in.npy"), bench.path("out.npy"), "--axes", axes)
+    bench.check_refused(run, 1, "in.npy", "(20, 30, 200)", f"--axes {axes}", "--axes HWC or CHW", "DHW")
 bench.finish()

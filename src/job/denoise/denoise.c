@@ -207,6 +207,8 @@ static tess_status denoise(tess_context *context, const tess_denoise_settings *g
     if (status == TESS_OK)
         status = plan(&job, error);
     if (status == TESS_OK)
+        tess_denoise_note_plan(&job);
+    if (status == TESS_OK)
         status = tess_dist_agree(context->dist, tess_denoise_elsewhere(&job, error), error);
     const bool ran = status == TESS_OK && !plan_only;
     if (ran)

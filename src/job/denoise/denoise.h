@@ -149,10 +149,17 @@ void tess_denoise_list_free(tess_denoise_file *files, int64_t count);
 
 /* Measures kernels at the job's sizes, then rates, for the plans of later jobs. */
 void tess_denoise_calibrate(tess_denoise_job *job);
+/* How the axes of an array are read, and what to give if that is wrong; "" of a file that is no array, or has no channels. */
+typedef struct tess_axes_words {
+    char text[240];
+} tess_axes_words;
+tess_axes_words tess_denoise_axes_words(const tess_image_info *info);
 /* Notes for the user: that an array is read as a volume; how samples are scaled for the output and compared with the
  * truth; what the output lacks, and what its figures leave out. */
 void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file);
 void tess_denoise_note_samples(const tess_denoise_settings *settings, const tess_denoise_file *file);
+/* Halo and batch that are not as asked, and a memory limit that costs much time. */
+void tess_denoise_note_plan(const tess_denoise_job *job);
 void tess_denoise_note_result(const tess_denoise_settings *settings, const tess_denoise_file *file);
 
 double tess_denoise_seconds(const tess_denoise_job *job);

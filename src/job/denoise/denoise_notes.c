@@ -1,13 +1,50 @@
 /* What the user is told of a file: how its samples are interpreted and written, and what of it is lost. */
 #include <math.h>
+#include <stdio.h>
 
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
-/* An image of many bands looks like a volume of narrow slices. */
+static bool has_channel_axis(const tess_image_info *info)
+{
+    return info->axes == TESS_AXES_HWC || info->axes == TESS_AXES_CHW || info->axes == TESS_AXES_DHWC;
+}
+
+tess_axes_words tess_denoise_axes_words(const tess_image_info *info)
+{
+    const long long depth = info->depth, height = info->height, width = info->width,
+                    channels = info->channels;
+    const char *axes = tess_axes_name(info->axes);
+    tess_axes_words words = {""};
+    if (info->axes == TESS_AXES_HWC)
+        snprintf(
+            words.text, sizeof words.text,
+            "its shape (%lld, %lld, %lld) is read as (height, width, channels), `axes` %s; if its first axis "
+            "is that of the slices, give `axes` DHW, if it is that of the channels, CHW",
+            height, width, channels, axes);
+    else if (info->axes == TESS_AXES_CHW)
+        snprintf(
+            words.text, sizeof words.text,
+            "its shape (%lld, %lld, %lld) is read as (channels, height, width), `axes` %s; if its first axis "
+            "is that of the slices, give `axes` DHW, if its last is that of the channels, HWC",
+            channels, height, width, axes);
+    else if (info->axes == TESS_AXES_DHWC)
+        snprintf(
+            words.text, sizeof words.text,
+            "its shape (%lld, %lld, %lld, %lld) is read as (depth, height, width, channels), `axes` %s; move "
+            "the axes if they are others",
+            depth, height, width, channels, axes);
+    return words;
+}
+
+/* An image of many bands looks like a volume of narrow slices, and a volume like an image whose bands are its columns. */
 void tess_denoise_note_axes(const tess_denoise_settings *settings, const tess_denoise_file *file)
 {
     const tess_image_info *info = &file->info;
+    if (has_channel_axis(info) && info->channels > TESS_NOISE_CHANNELS &&
+        (info->channels > info->height || info->channels > info->width))
+        tess_note(&settings->common, TESS_NOTE_WARNING, "%s: has %d channels: %s", file->input,
+                  info->channels, tess_denoise_axes_words(info).text);
     if (info->depth == 0 || file->axes != TESS_AXES_AUTO)
         return;
     const bool narrow =

@@ -67,9 +67,13 @@ static tess_status model_of(tess_engine *engine, const tess_denoise_settings *se
                              : tess_engine_bundled_of(engine, colours, &file->model, error));
     const char *name = file->model->path;
     const tess_model_net *model = &file->model->model;
-    if (model->channels != colours && model->channels != 1)
-        return tess_fail(error, TESS_BAD_INPUT, "%s: has %lld colour channels, but the model %s takes %lld",
-                         file->input, (long long)colours, name, (long long)model->channels);
+    if (model->channels != colours && model->channels != 1) {
+        const tess_axes_words axes = tess_denoise_axes_words(&file->info);
+        return tess_fail(error, TESS_BAD_INPUT,
+                         "%s: has %lld colour channels, but the model %s takes %lld%s%s", file->input,
+                         (long long)colours, name, (long long)model->channels, axes.text[0] ? "; " : "",
+                         axes.text);
+    }
     if (model->volume && file->info.depth == 0)
         return tess_fail(
             error, TESS_BAD_INPUT,
