@@ -239,12 +239,14 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
 {
     if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
         return tess_problem_look_at_blurs(p, recipe, w, common, error);
-    const bool unknown = tess_problem_noise_unknown(p, recipe);
-    if (unknown)
+    const bool judged = tess_problem_noise_judged(p, recipe);
+    if (judged)
         TESS_TRY(tess_problem_find_scan_noise(p, recipe, w, error));
     if (p->range_from == TESS_RANGE_FROM_DATA)
         TESS_TRY(find_scan_range(p, recipe, w, error));
-    if (unknown)
+    if (judged && recipe->noise_from == TESS_NOISE_FROM_GIVEN)
+        return tess_problem_doubt_scan_noise(p, recipe, w, common, error);
+    if (judged)
         tess_problem_use_scan_noise(p, recipe, common);
     return TESS_OK;
 }
