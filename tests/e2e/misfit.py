@@ -115,4 +115,18 @@ values = (np.clip(blurred(1.1 * scene), 0, 255) / 255 + random.normal(0, 0.03, (
 own, _, _, _ = solve(values, inner(scene) / 255)
 bench.check(own.get("range_from") == "default", f"white with noise: range {own.get('range')}")
 
+
+# A few highlights that are brighter than 1, in floats that else are an image of [0, 1]: nothing is cut off; where a range says so, a note has it.
+for radius, more in ((1.8, 6), (3, 2.5)):
+    sharp = (scene - scene.min()) / np.ptp(scene) * 0.8 + more * (np.hypot(y - 80, x - 110) < radius)
+    values = (blurred(255 * sharp) / 255).astype(np.float32)
+    own, before, after, said = solve(values, inner(sharp))
+    bench.check(own.get("range_from") == "data" and own["range"][1] > 1.05 and "misfit" not in own and after > before + 3, f"highlights of {more}: range {own.get('range')}, {before:.2f} to {after:.2f} dB: {said}")
+    own, before, after, said = solve(values, inner(sharp), range=[0, 1])
+    bench.check(own.get("misfit", 0) > 4 and "cut off at 1, the end of its range" in said and "give \"range\": [0, largest value]" in said, f"the same in a range of [0, 1]: {own.get('misfit')}: {said}")
+for noise in (0.02, 0.1):  # white with noise is none
+    values = (np.clip(blurred(1.1 * scene), 0, 255) / 255 + random.normal(0, noise, (HEIGHT, WIDTH))).astype(np.float32)
+    own, _, _, _ = solve(values, inner(scene) / 255, "--iterations", "1")
+    bench.check(own.get("range_from") == "default", f"white with noise of {noise}: range {own.get('range')}")
+
 bench.finish()

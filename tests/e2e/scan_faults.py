@@ -185,6 +185,16 @@ lines.flat[random.choice(lines.size, 10, replace=False)] = -5
 save("y.npy", lines.astype(np.float32))
 own, _, said = solve({**scan, "measurement": "y.npy"}, truth, "--iterations", 1)
 bench.check(own and own.get("zingers", 0) >= 9, f"line integrals without noise: {own.get('zingers')} of 10")
+# A single one, also where noise, or light that drifts, moves the sums of views as far.
+alone, turns = sinogram(np.arange(120) * 1.5), list(np.arange(120) * 1.5)
+for noise, drift in ((0.005, 0.01), (0.02, 0)):
+    for view, column in ((9, 12), (40, 31), (61, 20), (88, 50), (110, 40)):
+        hit = alone * (1 + drift * random.normal(size=(120, 1))) + noise * alone.max() * random.normal(size=alone.shape)
+        hit[view, column] += alone.max()
+        save("y.npy", hit.astype(np.float32))
+        bench.path("p.json").write_text(json.dumps({**scan, "measurement": "y.npy", "angles": turns}))
+        own = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("p.json")) or {"reconstruct": {}}
+        bench.check(own["reconstruct"].get("zingers") == 1, f"one value of view {view}, noise {noise}, light that drifts by {drift}: {own['reconstruct'].get('zingers')} found")
 sharp = {"a bead that moves fast": ([(0.3, 0, 0, 25), (20, 24, 3, 0.5), (9, -20, -8, 0.5)], EVEN[::5]), "wires": ([(40, 20, 0, 0.4), (40, -11, 7, 0.4)], EVEN[::3]),
          "plates": ([(2, 0.6 * i, 0.4, 0.3) for i in range(-30, 31)] + [(2, 0.6 * i, 2.4, 0.3) for i in range(-30, 31)], EVEN)}
 for what, (disks, angles) in sharp.items():

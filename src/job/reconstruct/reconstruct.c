@@ -13,6 +13,7 @@
 #include "job/reconstruct/plan/rates.h"
 #include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/reconstruct_impl.h"
+#include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/fit.h"
 #include "job/reconstruct/scan/rings.h"
 
@@ -122,23 +123,21 @@ static tess_status fill(tess_reconstruct_job *job, tess_error *error)
 }
 
 /* Data that no picture explains. */
-static void warn_misfit(const tess_reconstruct_job *job)
+static tess_status warn_misfit(tess_reconstruct_job *job, tess_error *error)
 {
     const tess_outcome *outcome = &job->outcome;
     const tess_problem *p = &job->problem;
-    char instead[80] = "";
-    if (outcome->raised > 0)
-        snprintf(instead, sizeof instead, "; it is computed with a noise of %.3g, which avoids most rings",
-                 outcome->raised * p->unit);
-    if (outcome->misfit > 0 && p->physics != TESS_PHYSICS_BLUR)
-        tess_scan_misfit_note(p, outcome->misfit, &job->settings->common);
-    else if (outcome->misfit > 0)
-        tess_note(
-            &job->settings->common, TESS_NOTE_WARNING,
-            "%s: the result differs from what was measured by %.0f times the noise%s: are highlights "
-            "cut off, was a frame or mask added after the blur, are values gamma encoded, is the kernel "
-            "another one, or \"noise\" in another unit?",
-            p->measurement, outcome->misfit, instead);
+    const tess_common *common = &job->settings->common;
+    double at_end = 0;
+    if (!(outcome->misfit > 0))
+        return TESS_OK;
+    if (p->physics != TESS_PHYSICS_BLUR) {
+        tess_scan_misfit_note(p, outcome->misfit, common);
+        return TESS_OK;
+    }
+    TESS_TRY(tess_problem_at_end(p, &job->workspace, &at_end, error));
+    tess_fit_note(p, outcome->misfit, outcome->raised, at_end, common);
+    return TESS_OK;
 }
 
 static tess_status solve(tess_reconstruct_job *job, tess_error *error)
@@ -165,7 +164,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     if (tess_scan_fit_is_judged(&job->problem, &job->recipe, job->outcome.result.iterations))
         TESS_TRY(
             tess_scan_judge_fit(&job->problem, &job->recipe, &job->workspace, &job->outcome.misfit, error));
-    warn_misfit(job);
+    TESS_TRY(warn_misfit(job, error));
     tess_rings_note(&job->problem, job->outcome.rings, !(job->outcome.misfit > 0), &job->settings->common);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);
 }

@@ -14,21 +14,13 @@
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/outliers.h"
 #include "job/reconstruct/look/sampled_kernel.h"
+#include "job/reconstruct/look/unit_range.h"
 #include "job/reconstruct/problem/values.h"
 
-/* largest share of the values of an image of [0, 1] that may lie outside */
-static const double MOST_OUTSIDE = 0.02;
 static const double SHARE_OF_TYPE = 0.25; /* of an integer type's maximum: below it, giving "range" helps */
 
 /* shares of values outside a given range, by more than noise explains, for a note and for a refusal */
 static const double SOME_BEYOND = 0.1, ALL_BEYOND = 0.99;
-
-/* Of an image of [0, 1]: how far a mean of neighbours may lie outside, and the share of means beyond that. */
-enum { RUN = 8 };
-static const double OVER_ONE = 0.08, MOST_RUNS = 0.002;
-
-/* Floats whose largest value is less have another unit. */
-static const double LEAST_OF_ONE = 0.25;
 
 static const double LEAST_PEAK = 1e-4; /* of a kernel, whatever it says */
 
@@ -58,44 +50,6 @@ typedef struct looking {
 static int64_t own_values(const looking *l)
 {
     return tess_workspace_values(&l->w->op->measurement);
-}
-
-/* Means of RUN values side by side, of which noise is only a small part. */
-typedef struct runs {
-    int64_t channels;
-    double count, outside; /* all of them, and those outside of [0, 1] */
-} runs;
-
-static void add_runs(void *user, int64_t first, int64_t count, float *values)
-{
-    runs *r = user;
-    (void)first;
-    for (int64_t at = 0; at + RUN * r->channels <= count; at += RUN * r->channels)
-        for (int64_t c = 0; c < r->channels; c++) {
-            double sum = 0;
-            for (int64_t i = 0; i < RUN; i++)
-                sum += (double)values[at + i * r->channels + c];
-            r->count++;
-            r->outside += sum < -OVER_ONE * RUN || sum > (1 + OVER_ONE) * RUN;
-        }
-}
-
-/* Collective: whether floats are an image of [0, 1] with noise, which leaves it in single pixels only. */
-static tess_status looks_like_one(const looking *l, const tess_extremes *e, bool *is_one, tess_error *error)
-{
-    tess_share *share = l->problem->share;
-    runs r = {.channels = l->problem->channels};
-    *is_one = e->low >= -2 && e->high <= 3 && (double)e->outside <= MOST_OUTSIDE * (double)e->count &&
-              e->high - fmin(e->low, 0) >= LEAST_OF_ONE;
-    if (!*is_one)
-        return TESS_OK;
-    TESS_TRY(tess_share_keep(
-        share, tess_workspace_pieces(l->w, l->w->measurement.data, own_values(l), false, add_runs, &r, error),
-        error));
-    TESS_TRY(tess_share_add(share, TESS_SHARE_SUM, &r.count, error));
-    TESS_TRY(tess_share_add(share, TESS_SHARE_SUM, &r.outside, error));
-    *is_one = r.outside <= MOST_RUNS * r.count;
-    return TESS_OK;
 }
 
 /* A given range that leaves out most measurements is in another unit. */
@@ -247,7 +201,7 @@ static tess_status find_range(const looking *l, const tess_extremes *e, tess_err
         return TESS_OK;
     bool is_one = false;
     if (p->floats)
-        TESS_TRY(looks_like_one(l, e, &is_one, error));
+        TESS_TRY(tess_problem_looks_like_one(p, l->w, e, &is_one, error));
     if (is_one) {
         p->range_from = TESS_RANGE_FROM_DEFAULT;
         return TESS_OK;
@@ -322,7 +276,6 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
                                      &seen, error));
     TESS_TRY(tess_share_agree(problem->share, find_range(&l, &seen, error), error));
     TESS_TRY(doubt_bands(&l, error));
-    if (recipe->noise_from == TESS_NOISE_FROM_DEFAULT)
-        TESS_TRY(tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error));
+    TESS_TRY(tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error));
     return tess_problem_doubt_noise(problem, recipe, w, common, error);
 }

@@ -239,12 +239,14 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
 {
     if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
         return tess_problem_look_at_blurs(p, recipe, w, common, error);
-    const bool unknown = tess_problem_noise_unknown(p, recipe);
-    if (unknown)
+    const bool judged = tess_problem_noise_judged(p, recipe);
+    if (judged)
         TESS_TRY(tess_problem_find_scan_noise(p, recipe, w, error));
     if (p->range_from == TESS_RANGE_FROM_DATA)
         TESS_TRY(find_scan_range(p, recipe, w, error));
-    if (unknown)
+    if (judged && recipe->noise_from == TESS_NOISE_FROM_GIVEN)
+        return tess_problem_doubt_scan_noise(p, recipe, w, common, error);
+    if (judged)
         tess_problem_use_scan_noise(p, recipe, common);
     return TESS_OK;
 }
@@ -260,6 +262,16 @@ static void count_at_end(void *user, int64_t first, int64_t count, float *values
     ending *e = user;
     for (int64_t i = 0; i < count; i++)
         e->count += values[i] >= e->high;
+}
+
+tess_status tess_problem_at_end(const tess_problem *p, tess_workspace *w, double *at_end, tess_error *error)
+{
+    ending e = {.high = (float)(0.99999 * tess_problem_top(p))};
+    const int64_t count = tess_workspace_values(&w->op->image);
+    TESS_TRY(tess_share_keep(
+        w->op->share, tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error), error));
+    *at_end = (double)e.count;
+    return tess_share_add(w->op->share, TESS_SHARE_SUM, at_end, error);
 }
 
 /* A given range of a scan in another unit. Where it is too low, the image is cut off, and so too faint for its views. */
@@ -291,16 +303,12 @@ static tess_status doubt_given(const tess_problem *p, tess_workspace *w, double 
 tess_status tess_problem_doubt_range(const tess_problem *p, tess_workspace *w, const tess_common *common,
                                      tess_error *error)
 {
-    ending e = {.high = (float)(0.99999 * tess_problem_top(p))};
     const bool blur = p->physics == TESS_PHYSICS_BLUR,
                given = p->range_from == TESS_RANGE_FROM_GIVEN && !blur && !p->synthetic && !p->as_published;
     if (p->range_from != TESS_RANGE_FROM_DATA && !given)
         return TESS_OK;
-    const int64_t count = tess_workspace_values(&w->op->image);
-    TESS_TRY(tess_share_keep(
-        w->op->share, tess_workspace_pieces(w, w->vectors[0], count, false, count_at_end, &e, error), error));
-    double at_end = (double)e.count;
-    TESS_TRY(tess_share_add(w->op->share, TESS_SHARE_SUM, &at_end, error));
+    double at_end;
+    TESS_TRY(tess_problem_at_end(p, w, &at_end, error));
     if (given)
         return doubt_given(p, w, at_end, common, error);
     if (at_end > MANY_PIXELS && at_end > AT_END * (double)tess_workspace_all_values(w))

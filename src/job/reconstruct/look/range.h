@@ -17,4 +17,8 @@ tess_status tess_problem_least(tess_workspace *workspace, void *image, double fa
 tess_status tess_problem_doubt_range(const tess_problem *problem, tess_workspace *workspace,
                                      const tess_common *common, tess_error *error) TESS_MUST_CHECK;
 
+/* Collective: how many values of the result are at the end of the range. */
+tess_status tess_problem_at_end(const tess_problem *problem, tess_workspace *workspace, double *at_end,
+                                tess_error *error) TESS_MUST_CHECK;
+
 #endif

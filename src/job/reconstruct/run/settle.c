@@ -5,7 +5,9 @@
 #include "job/reconstruct/run/settle.h"
 
 #include <math.h>
+#include <stdio.h>
 
+#include "job/common/note.h"
 #include "job/reconstruct/mask/hidden.h"
 #include "solve/settle.h"
 
@@ -29,6 +31,8 @@ static const double ENOUGH = 0.34;
 /* Of the noise that would explain all of it, and of the range: with more noise the result is only blurred, with less it has
  * rings. */
 static const double RAISED = 0.5, MOST_RAISED = 0.12;
+
+enum { CUT_OFF = 4 }; /* values at the end of the range: fewer are noise */
 
 /* Drawn problems end as they always did. */
 bool tess_fit_is_judged(const tess_problem *p, const tess_recipe *recipe)
@@ -94,4 +98,24 @@ tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *
                                            .high = tess_hidden_high(p),
                                            .inner = recipe->inner};
     return tess_settle(&w->term, &settings, w->vectors, error);
+}
+
+void tess_fit_note(const tess_problem *p, double misfit, double raised, double at_end,
+                   const tess_common *common)
+{
+    char instead[80] = "", cut[160] = "";
+    if (raised > 0)
+        snprintf(instead, sizeof instead, "; it is computed with a noise of %.3g, which avoids most rings",
+                 raised * p->unit);
+    if (at_end >= CUT_OFF)
+        snprintf(
+            cut, sizeof cut,
+            "; %.0f values of the result are cut off at %.4g, the end of its range: if the sharp picture may "
+            "be brighter, give \"range\": [%.4g, largest value]; else",
+            at_end, p->offset + tess_problem_top(p) * p->unit, p->offset + p->low * p->unit);
+    tess_note(common, TESS_NOTE_WARNING,
+              "%s: the result differs from what was measured by %.0f times the noise%s%s%s are highlights "
+              "cut off, was a frame or mask added after the blur, are values gamma encoded, is the kernel "
+              "another one, or \"noise\" in another unit?",
+              p->measurement, misfit, instead, cut, cut[0] ? "," : ":");
 }

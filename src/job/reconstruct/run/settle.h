@@ -32,4 +32,8 @@ double tess_fit_raised_noise(const tess_fit *fit, double misfit, const tess_prob
 tess_status tess_reconstruct_settle(const tess_judge *judge, const tess_recipe *recipe, const tess_fit *fit,
                                     double *settled, tess_error *error) TESS_MUST_CHECK;
 
+/* Says that blurs do not fit; `raised`: the noise that was used instead, 0: none; `at_end`: values of the result at the end of its range. */
+void tess_fit_note(const tess_problem *problem, double misfit, double raised, double at_end,
+                   const tess_common *common);
+
 #endif

@@ -2,7 +2,8 @@
  * these differ and by many deviations of the noise. A wire of one pixel that moves fast, or a plate seen from its edge,
  * looks like that as well. But such an object attenuates alike in all views, so that the sum of a view stays where it
  * was, and a zinger moves the sum by what it is off. So a suspect counts if the view's sum fits the views before and
- * after it better without than with it. */
+ * after it better without than with it. Noise and light that drifts move the whole sum, too. So what is left is judged by the sum over the
+ * columns that such an object can reach from one view to the next. */
 #include "job/reconstruct/scan/zingers.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "base/mem.h"
 #include "job/reconstruct/problem/views.h"
 
-enum { LEAST_VIEWS = 8, LEAST_COLUMNS = 8, LEAST_NEAR = 5, WINDOW = 6 };
+enum { LEAST_VIEWS = 8, LEAST_COLUMNS = 8, LEAST_NEAR = 5, WINDOW = 6, WIDER = 6 };
 static const double BEYOND = 0.5;    /* spans of the neighbours */
 static const double DEVIATIONS = 15; /* of the noise */
 static const double FAR = 0.05;      /* of the largest line integral */
@@ -21,6 +22,8 @@ static const double BETTER = 0.3;    /* of the difference that the sum had */
 static const double RARE = 5;        /* that difference, in medians of those of all views */
 static const double CALM = 0.1;      /* of the views: so many have none; an object is in all */
 static const double MOST = 0.05;     /* of a column, or of a view: more is another fault */
+static const double DRIFT = 0.1;     /* of the light, from a view to the next */
+static const double NARROW = 0.25;   /* of the columns, at most, that decide instead of all */
 static const double TO_SIGMA =
     0.60526; /* the median of a second difference's absolute value becomes a deviation */
 
@@ -166,17 +169,22 @@ static double scatter_of(search *s, const double *sums)
     return median(s->line, s->views);
 }
 
-/* Lists the suspects of a view. */
-static void accept(search *s, int64_t view)
+/* Lists a suspect, and corrects it. */
+static void accept_one(search *s, int64_t view, int64_t column)
 {
     tess_problem *p = s->problem;
+    const int64_t place = view * s->columns + column;
+    s->all[place] -= s->off[place];
+    s->off[place] = 0;
+    p->zingers[p->zinger_count++] = (tess_zinger){view, column, s->all[place]};
+}
+
+static void accept(search *s, int64_t view)
+{
     s->sum[view] = s->rest[view];
-    for (int64_t i = 0; i < s->columns; i++) {
-        float *off = &s->off[view * s->columns + i];
-        if (*off != 0)
-            p->zingers[p->zinger_count++] = (tess_zinger){view, i, at(s, view, i) - *off};
-        *off = 0;
-    }
+    for (int64_t i = 0; i < s->columns; i++)
+        if (s->off[view * s->columns + i] != 0)
+            accept_one(s, view, i);
 }
 
 /* Accepts what the sums show, and corrects these; returns whether there was something. Where most views have zingers, only
@@ -203,6 +211,46 @@ static bool decide(search *s)
         any = true;
     }
     return any;
+}
+
+static double sum_around(const search *s, int64_t view, int64_t column, int64_t reach)
+{
+    double sum = 0;
+    for (int64_t i = tess_max_i64(0, column - reach); i <= tess_min_i64(s->columns - 1, column + reach); i++)
+        sum += isnan(at(s, view, i)) ? 0 : (double)at(s, view, i);
+    return sum;
+}
+
+/* Columns that a part of the object passes from a view to the one after it, and as many that a plate spreads over that one of them sees from
+ * its edge. */
+static double passes(const search *s, int64_t view)
+{
+    const double *angles = s->problem->angles;
+    return (double)s->columns * fabs(remainder(angles[view + 1] - angles[view], 180)) * 0.017453292519943295;
+}
+
+/* Whether the sum of a view around a column, less what the suspect is off, is that of another view, whose light may differ. */
+static bool agrees(const search *s, int64_t view, int64_t other, int64_t column, int64_t reach)
+{
+    const double off = (double)s->off[view * s->columns + column],
+                 is = sum_around(s, view, column, reach) - off, was = sum_around(s, other, column, reach),
+                 rest = s->sum[view] - off - is, rest_was = s->sum[other] - was,
+                 drift = rest_was > 0 ? fmax(1 - DRIFT, fmin(rest / rest_was, 1 + DRIFT)) : 1;
+    return fabs(is - drift * was) < BETTER * fabs(off);
+}
+
+/* A wire that is in this view is also among these columns of the views beside it, at least of one of both; so is what a plate holds. Others
+ * may come and go at the ends, but not at those of wider sums, too. */
+static void decide_nearby(search *s, int64_t view, int64_t column)
+{
+    const double least = 2 + ceil(fmax(passes(s, view - 1), passes(s, view)));
+    if (2 * least + 1 > NARROW * (double)s->columns)
+        return;
+    for (int64_t reach = (int64_t)least; reach <= (int64_t)least + WIDER; reach += 2)
+        if (!agrees(s, view, view - 1, column, reach) || !agrees(s, view, view + 1, column, reach))
+            return;
+    s->sum[view] -= (double)s->off[view * s->columns + column];
+    accept_one(s, view, column);
 }
 
 static int by_place(const void *a, const void *b)
@@ -233,6 +281,10 @@ static tess_status look(search *s, tess_error *error)
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %lld values", (long long)s->suspects);
     while (decide(s))
         TESS_TRY(tess_stop_check(p->stop, error)); /* corrected sums tell more about the views beside them */
+    for (int64_t k = 1; k < s->views - 1; k++)
+        for (int64_t i = 0; i < s->columns; i++)
+            if (s->off[k * s->columns + i] != 0)
+                decide_nearby(s, k, i);
     qsort(p->zingers, (size_t)p->zinger_count, sizeof *p->zingers, by_place);
     return TESS_OK;
 }
