@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/checked.h"
+#include "base/help.h"
 #include "base/stop.h"
 
 enum { PAGE = 4096 };
@@ -35,6 +36,21 @@ tess_status tess_block_alloc(tess_memory *memory, tess_block *block, tess_mem_ca
 tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tess_mem_category category,
                                      size_t bytes, tess_stop *stop, tess_error *error)
 {
+    return tess_block_alloc_shared(memory, NULL, block, category, bytes, stop, error);
+}
+
+static void release(tess_block *block)
+{
+    if (block->shared)
+        tess_help_release(block->shared, block->data);
+    else
+        munmap(block->data, block->bytes);
+}
+
+tess_status tess_block_alloc_shared(tess_memory *memory, struct tess_help *help, tess_block *block,
+                                    tess_mem_category category, size_t bytes, tess_stop *stop,
+                                    tess_error *error)
+{
     *block = (tess_block){.category = category, .memory = memory};
     if (bytes == 0)
         return TESS_OK;
@@ -43,23 +59,28 @@ tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tes
         return tess_fail(error, TESS_NO_MEMORY,
                          "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
-    void *data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED)
+    tess_block made = {.bytes = granted, .category = category, .memory = memory, .shared = help};
+    made.data = help ? tess_help_alloc(help, granted) : NULL;
+    if (!made.data) {
+        made.shared = NULL;
+        made.data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (made.data == MAP_FAILED)
         return tess_fail(error, TESS_NO_MEMORY,
                          "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
                          tess_mem_category_name(category));
     /* Huge pages reduce TLB misses in large blocks. Touching every page makes the block resident. */
     if (granted >= HUGE_PAGE)
-        madvise(data, granted, MADV_HUGEPAGE);
+        madvise(made.data, granted, MADV_HUGEPAGE);
     for (size_t at = 0; at < granted; at += PAGE) {
         const tess_status status = at % WATCHED == 0 ? tess_stop_check(stop, error) : TESS_OK;
         if (status != TESS_OK) {
-            munmap(data, granted);
+            release(&made);
             return status;
         }
-        ((volatile char *)data)[at] = 0;
+        ((volatile char *)made.data)[at] = 0;
     }
-    *block = (tess_block){.data = data, .bytes = granted, .category = category, .memory = memory};
+    *block = made;
     tess_memory_count(memory, category, (int64_t)granted);
     return TESS_OK;
 }
@@ -68,7 +89,7 @@ void tess_block_free(tess_block *block)
 {
     if (!block || !block->data)
         return;
-    munmap(block->data, block->bytes);
+    release(block);
     tess_memory_count(block->memory, block->category, -(int64_t)block->bytes);
     *block = (tess_block){.category = block->category, .memory = block->memory};
 }

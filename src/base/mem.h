@@ -18,7 +18,8 @@ typedef struct tess_block {
     void *data;
     size_t bytes; /* as granted: a multiple of the page size */
     tess_mem_category category;
-    tess_memory *memory; /* the counter that includes this block */
+    tess_memory *memory;      /* the counter that includes this block */
+    struct tess_help *shared; /* in the segment of this rank, for others to help with; NULL: private */
 } tess_block;
 
 /* The number of bytes that a block of `bytes` is counted as. Planning and allocation both use this function. */
@@ -31,6 +32,11 @@ tess_status tess_block_alloc(tess_memory *memory, tess_block *block, tess_mem_ca
 typedef struct tess_stop tess_stop;
 tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tess_mem_category category,
                                      size_t bytes, tess_stop *stop, tess_error *error) TESS_MUST_CHECK;
+/* The same in memory that the ranks of the host share (base/help.h), as long as there is room; NULL: in private memory. */
+struct tess_help;
+tess_status tess_block_alloc_shared(tess_memory *memory, struct tess_help *help, tess_block *block,
+                                    tess_mem_category category, size_t bytes, tess_stop *stop,
+                                    tess_error *error) TESS_MUST_CHECK;
 void tess_block_free(tess_block *block);
 
 /* Returns zeroed memory, or NULL when there is none. Free with tess_small_free. */

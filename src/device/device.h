@@ -158,6 +158,7 @@ struct tess_device {
     const tess_device_meters *meters; /* NULL: this device measures nothing */
     const tess_device_ops *ops;
     struct tess_traced *traced; /* device/traced.h; NULL: nothing is recorded */
+    struct tess_help *help;     /* CPU: ranks of this host help each other (base/help.h); NULL: they do not */
 };
 
 static inline tess_meter *tess_meter_begin(tess_device *device)

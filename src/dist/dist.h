@@ -33,6 +33,7 @@ typedef struct tess_dist {
     int threads;                      /* a rank's share of the cores, the same on all; 0: alone, all cores */
     struct tess_watch *watch;         /* NULL: alone */
     struct tess_mailboxes *mailboxes; /* NULL: all messages go through the library */
+    struct tess_help *help;           /* NULL: the ranks of this host do not help each other */
     int64_t *numbers;                 /* scratch: two for each rank */
     uint32_t counters;                /* made so far */
     int64_t next;                     /* of the last counter, when alone */

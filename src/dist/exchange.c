@@ -2,8 +2,10 @@
  * know from its size: through shared memory (mailbox.h) or through the library. */
 #include <sched.h>
 
+#include "base/help.h"
 #include "base/mem.h"
 #include "base/trace.h"
+#include "dist/assist.h"
 #include "dist/mailbox.h"
 #include "dist/ops.h"
 
@@ -130,15 +132,22 @@ tess_status tess_dist_exchange_poll(tess_dist_exchange *exchange, tess_error *er
     return exchange->ops->poll(&exchange->requests, error);
 }
 
-/* The library is called now and then: others may wait for what it still has to send. */
-static tess_status wait_for_letters(tess_dist_exchange *exchange, tess_error *error)
+/* Whether something is still to come; what the library has to bring is waited for here only if this rank can help meanwhile. */
+static bool waits(const tess_dist_exchange *exchange)
 {
-    for (int spins = 1; exchange->waiting > 0; spins++) {
+    return exchange->waiting > 0 || (exchange->requests.started > 0 && tess_help_ready(exchange->dist->help));
+}
+
+/* The library is called now and then: others may wait for what it still has to send. */
+static tess_status wait_and_help(tess_dist_exchange *exchange, tess_error *error)
+{
+    for (int spins = 1; waits(exchange); spins++) {
         move_letters(exchange);
-        if (exchange->waiting > 0 && spins % SPINS == 0) {
+        const bool helped = waits(exchange) && tess_assist_once(exchange->dist);
+        if (exchange->waiting == 0 || helped || spins % SPINS == 0)
             TESS_TRY(exchange->ops->poll(&exchange->requests, error));
+        if (!helped && spins % SPINS == 0)
             sched_yield();
-        }
     }
     return TESS_OK;
 }
@@ -149,7 +158,7 @@ tess_status tess_dist_exchange_end(tess_dist_exchange *exchange, tess_error *err
         return tess_fail(error, TESS_INTERNAL, "an exchange was ended that had not begun");
     exchange->under_way = false;
     const double start = tess_trace_begin(exchange->dist->trace);
-    const tess_status moved = wait_for_letters(exchange, error);
+    const tess_status moved = wait_and_help(exchange, error);
     const tess_status status = exchange->ops->end(&exchange->requests, moved == TESS_OK ? error : NULL);
     return tess_dist_timed(exchange->dist, "wait for ranks", start, moved == TESS_OK ? status : moved);
 }

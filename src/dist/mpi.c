@@ -165,8 +165,10 @@ static tess_status poll_mpi(tess_dist_requests *requests, tess_error *error)
     if (requests->started == 0)
         return check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks, &done, MPI_STATUS_IGNORE), "MPI_Iprobe",
                      error);
-    return check(MPI_Testall(requests->started, requests->memory, &done, MPI_STATUSES_IGNORE), "MPI_Testall",
-                 error);
+    TESS_TRY(check(MPI_Testall(requests->started, requests->memory, &done, MPI_STATUSES_IGNORE),
+                   "MPI_Testall", error));
+    requests->started = done ? 0 : requests->started;
+    return TESS_OK;
 }
 
 static tess_status end(tess_dist_requests *requests, tess_error *error)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "dist/assist.h"
 #include "dist/guard.h"
 #include "dist/identity.h"
 #include "dist/launch.h"
@@ -109,7 +110,8 @@ static tess_status join(const tess_dist_settings *settings, const tess_launch *l
         return tess_fail(error, TESS_NO_MEMORY, "no memory for %d ranks", dist->size);
     TESS_TRY(tess_identity_compare(dist, settings, error));
     TESS_TRY(open_watch(dist, error));
-    return tess_mailboxes_open(dist, error);
+    TESS_TRY(tess_mailboxes_open(dist, error));
+    return tess_assist_open(dist, error);
 }
 
 void tess_dist_lose(tess_dist *dist, const char *why)
@@ -142,6 +144,7 @@ tess_status tess_dist_open(const tess_dist_settings *settings, tess_dist **out, 
             end_alone(dist, error->text);
         if (status != TESS_OK) {
             tess_watch_close(dist->watch);
+            tess_assist_close(dist);
             tess_mailboxes_close(dist);
             dist->ops->close();
         }
@@ -163,6 +166,7 @@ void tess_dist_close(tess_dist *dist)
     dist->ops->close(); /* waits for the others, so they are watched until it is done */
     tess_watch_leave(dist->watch);
     tess_watch_close(dist->watch);
+    tess_assist_close(dist);
     tess_mailboxes_close(dist);
     release(dist);
 }

@@ -1,6 +1,7 @@
 /* Runs a plan: no allocation, no synchronisation. */
 #include <stdio.h>
 
+#include "base/help.h"
 #include "base/stop.h"
 #include "base/trace.h"
 #include "net/plan_impl.h"
@@ -12,11 +13,16 @@ static void exchange(const tess_net_plan *plan, const tess_net_run *run, const t
     const bool begins = step->kind == TESS_STEP_EXCHANGE;
     const tess_exchanger *by = run->exchanger;
     const tess_exchange wanted = tess_plan_exchange(plan, step, run->arena);
-    if (begins)
+    if (begins) {
         tess_plan_run_copies(plan, step, &wanted, run->stream);
-    (begins ? by->begin : by->end)(run->exchange_user, &wanted, run->stream);
-    if (!begins)
+        by->begin(run->exchange_user, &wanted, run->stream);
+    } else { /* nothing else uses the workspace meanwhile, but for what an op that waits keeps */
+        tess_help *help = plan->bound->device->help;
+        tess_help_lend(help, run->workspace, plan->workspace_bytes);
+        by->end(run->exchange_user, &wanted, run->stream);
+        tess_help_lend(help, NULL, 0);
         tess_plan_run_copies(plan, step, &wanted, run->stream);
+    }
     tess_trace_end(trace, TESS_TRACE_EXCHANGE, begins ? "send rows" : "wait for rows", start);
 }
 

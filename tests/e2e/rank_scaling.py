@@ -18,6 +18,7 @@ def main():
         bench.check(p["simulated"] is False and p["measures"] == "denoiser" and p["seconds"] > 0, f"measured: {p}")
         bench.check(abs(p["denoiser_seconds"] + p["communication_seconds"] - p["seconds"]) < 1e-9, f"parts: {p}")
         bench.check(p["bytes_per_rank"] == p["planned_bytes_per_rank"], f"planned bytes: {p}")
+        bench.check(p["helped"] >= 0 and (p["ranks"] > 1 or p["helped"] == 0), f"parts for others: {p}")
         bench.check(p["prediction"]["seconds"] > 0 and p["link"]["latency"] > 0 and p["link"]["bytes_per_second"] > 0, f"prediction: {p}")
         bench.check(p["busy_ranks"] == p["ranks"] and ("weak_efficiency" in p) == (p["ranks"] > 1), f"strips: {p}")
     alone = bench.run(*words)

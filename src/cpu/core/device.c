@@ -22,9 +22,11 @@ static size_t cpu_granted(tess_device *device, size_t bytes)
 static tess_status cpu_alloc(tess_device *device, tess_block *block, tess_mem_category category, size_t bytes,
                              tess_error *error)
 {
-    return tess_block_alloc_watched(device->counter, block,
-                                    cpu_of(device)->as_host ? TESS_MEM_HOST : category, bytes, device->stop,
-                                    error);
+    const bool computes =
+        category == TESS_MEM_WEIGHTS || category == TESS_MEM_ACTIVATIONS || category == TESS_MEM_WORKSPACE;
+    return tess_block_alloc_shared(device->counter, computes ? device->help : NULL, block,
+                                   cpu_of(device)->as_host ? TESS_MEM_HOST : category, bytes, device->stop,
+                                   error);
 }
 
 static tess_status cpu_host_alloc(tess_device *device, tess_block *block, size_t bytes, tess_error *error)

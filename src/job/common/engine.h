@@ -110,6 +110,9 @@ tess_status tess_engine_volume_of(tess_engine *engine, const char *name, tess_in
 tess_status tess_engine_load(tess_engine *engine, tess_error *error) TESS_MUST_CHECK;
 /* Learns the rate of reading and packing weights, in seconds for so many values. */
 void tess_engine_learn_weights(tess_engine *engine, double seconds, double values);
+/* From now on, ranks of one host help each other (base/help.h) where they can: each computes with one thread of the CPU, in fp32. Before the
+ * memory that they compute in is allocated. */
+void tess_engine_help(tess_engine *engine);
 void tess_engine_unload(tess_engine *engine);
 /* Collective: fails if a rank has another hash than rank 0, of what it found out about its inputs. */
 tess_status tess_engine_same_inputs(tess_engine *engine, uint64_t hash, tess_error *error) TESS_MUST_CHECK;

@@ -60,6 +60,13 @@ tess_status tess_engine_open_ranks(tess_engine *engine, tess_dist *dist, tess_me
     return tess_engine_compare(engine, error);
 }
 
+void tess_engine_help(tess_engine *engine)
+{
+    if (strcmp(engine->device->kind, "cpu") == 0 && !engine->separate_memory && engine->dtype == TESS_F32 &&
+        tess_pool_threads(engine->host) == 1)
+        engine->device->help = engine->dist->help;
+}
+
 tess_status tess_engine_same_inputs(tess_engine *engine, uint64_t hash, tess_error *error)
 {
     tess_dist *dist = engine->dist;

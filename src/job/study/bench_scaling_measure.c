@@ -151,6 +151,7 @@ static tess_status report(const measuring *m, const tess_scaling_line *line,
     tess_json_set(&record, "pass_seconds", passes);
     tess_json_set_double(&record, "spread", p->spread);
     tess_json_set_double(&record, "busy_seconds", times->busy);
+    tess_json_set_int(&record, "helped", times->helped);
     if (p->copy_count > 0)
         tess_json_set(&record, "copies", copies_record(p));
     tess_json_set_int(&record, "planned_bytes_per_rank", (int64_t)times->planned_bytes);
@@ -323,6 +324,7 @@ tess_status tess_scaling_measure(const tess_bench_settings *s, tess_context *con
         status = tess_fail(error, TESS_UNSUPPORTED,
                            "ranks are measured on the CPU only; set `device` cpu, or `simulate`");
     if (status == TESS_OK) {
+        tess_engine_help(&m->engine);
         tess_rates_among(m->engine.rates, dist->places ? dist->places[dist->rank].locals : 1);
         status = tess_link_measure(dist, &m->links, error);
     }

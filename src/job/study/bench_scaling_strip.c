@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/help.h"
 #include "base/rng.h"
 #include "net/neighbours.h"
 #include "plan/ranks/timetable.h"
@@ -126,6 +127,7 @@ static void run_strip(strip *s)
 /* What ranks tell each other about a pass. */
 typedef struct pass {
     double seconds, waiting, expected;
+    int64_t helped;
 } pass;
 
 static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *error)
@@ -136,6 +138,7 @@ static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *erro
         fill_input(s);
     TESS_TRY(tess_dist_barrier(dist, error));
     const double start = tess_clock();
+    const int64_t helped = tess_help_parts(dist->help);
     s->timed.seconds = s->timed.sent = 0;
     if (s->plan) {
         for (int i = 0; i <= s->timed.stages; i++)
@@ -148,7 +151,8 @@ static tess_status one_pass(strip *s, pass *all, pass *slowest, tess_error *erro
         if (status == TESS_OK && s->timed.neighbours.status != TESS_OK)
             status = tess_fail(error, s->timed.neighbours.status, "%s", s->timed.neighbours.error.text);
     }
-    const pass mine = {s->plan ? tess_clock() - start : 0, s->timed.seconds, s->expected};
+    const pass mine = {s->plan ? tess_clock() - start : 0, s->timed.seconds, s->expected,
+                       tess_help_parts(dist->help) - helped};
     TESS_TRY(tess_dist_agree(dist, status, error));
     TESS_TRY(tess_dist_gather(dist, &mine, sizeof mine, all, error));
     *slowest = all[0];
@@ -186,6 +190,7 @@ static tess_status time_pass(strip *s, tess_strip_times *times, double *found, t
         for (int r = 0; r < dist->size; r++) {
             const double busy = all[r].seconds - all[r].waiting;
             times->busy += busy / (double)(s->job->alone ? dist->size : times->strips.count);
+            times->helped += all[r].helped;
             images += all[r].seconds > 0 ? 1 / all[r].seconds : 0;
             found[r] = busy > 0 && all[r].expected > 0 ? all[r].expected / busy : 1;
         }

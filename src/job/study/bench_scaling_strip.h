@@ -21,6 +21,7 @@ typedef struct tess_strip_times {
     double waiting;  /* of that rank, inside exchanges */
     double busy;     /* mean of the ranks with a part, without exchanges */
     double together; /* of all ranks together for one image, if each is alone */
+    int64_t helped;  /* parts of convolutions that ranks computed for others */
     /* How fast each rank was in each stage, as in tess_pace; the owner calls tess_small_free. NULL: alone. */
     double *of_stage;
     int stages;

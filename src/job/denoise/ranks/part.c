@@ -41,6 +41,8 @@ static tess_status open_windows(tess_denoise_part *part, tess_error *error)
 static tess_status alloc_blocks(tess_denoise_part *part, tess_error *error)
 {
     tess_engine *engine = &part->job->engine;
+    if (!part->job->strips.tiles)
+        tess_engine_help(engine);
     TESS_TRY(tess_engine_load(engine, error));
     part->job->loaded = tess_process_resident();
     TESS_TRY((engine->separate_memory ? tess_card_open : open_windows)(part, error));

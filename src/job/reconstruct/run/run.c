@@ -107,6 +107,8 @@ static tess_status monitor(void *user, const tess_pnp_facts *facts, tess_error *
 
 static tess_status open_prior(const tess_solving *s, tess_error *error)
 {
+    if (tess_prior_in_strips(s->prior))
+        tess_engine_help(s->judge->workspace->engine);
     TESS_TRY(tess_engine_load(s->judge->workspace->engine, error));
     s->usage->loaded = tess_process_resident();
     return tess_prior_open(s->prior, error);
