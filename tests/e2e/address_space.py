@@ -39,8 +39,8 @@ def main():
         bench.check(result.status == 0 or "too little" in result.err, f"reconstruct, RLIMIT_AS of {size} MiB: runs or says what would do; {result.err.strip()}")
     # A --memory that the process cannot have: the message names the limit that it can raise.
     result = bench.run("reconstruct", target, "--problem", "deblur", "--size", 256, "--iterations", 1, "--device", "cpu", "--memory", "90M", "--quiet",
-                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 * MIB, 100 * MIB)))
-    bench.check_refused(result, 1, "ulimit -v allows the process 100M in all")
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (90 * MIB, 90 * MIB)))
+    bench.check_refused(result, 1, "ulimit -v allows the process 90M in all")
     bench.finish()
 
 
