@@ -2,9 +2,11 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/checked.h"
 #include "base/help.h"
@@ -31,6 +33,24 @@ tess_status tess_block_alloc(tess_memory *memory, tess_block *block, tess_mem_ca
                              tess_error *error)
 {
     return tess_block_alloc_watched(memory, block, category, bytes, NULL, error);
+}
+
+/* A `memory_limit` above what the process may have at all is not what is wrong, so the other limit is named. */
+static tess_status refuse(size_t bytes, tess_mem_category category, tess_error *error)
+{
+    static const struct {
+        int which;
+        char letter;
+    } limits[] = {{RLIMIT_AS, 'v'}, {RLIMIT_DATA, 'd'}};
+    char may[96] = "";
+    struct rlimit limit;
+    for (int i = 0; i < 2 && !may[0]; i++)
+        if (getrlimit(limits[i].which, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+            snprintf(may, sizeof may, "; ulimit -%c allows the process %lluM in all: raise it, or",
+                     limits[i].letter, (unsigned long long)limit.rlim_cur >> 20);
+    return tess_fail(error, TESS_NO_MEMORY,
+                     "cannot allocate %zu bytes of %s memory%s set a smaller `memory_limit`", bytes,
+                     tess_mem_category_name(category), may[0] ? may : ";");
 }
 
 tess_status tess_block_alloc_watched(tess_memory *memory, tess_block *block, tess_mem_category category,
@@ -66,9 +86,7 @@ tess_status tess_block_alloc_shared(tess_memory *memory, struct tess_help *help,
         made.data = mmap(NULL, granted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
     if (made.data == MAP_FAILED)
-        return tess_fail(error, TESS_NO_MEMORY,
-                         "cannot allocate %zu bytes of %s memory; set a smaller `memory_limit`", bytes,
-                         tess_mem_category_name(category));
+        return refuse(bytes, category, error);
     /* Huge pages reduce TLB misses in large blocks. Touching every page makes the block resident. */
     if (granted >= HUGE_PAGE)
         madvise(made.data, granted, MADV_HUGEPAGE);

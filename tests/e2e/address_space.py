@@ -37,6 +37,10 @@ def main():
         result = bench.run("reconstruct", target, "--problem", bench.path("problem.json"), "--iterations", 1, "--device", "cpu", "--quiet",
                            preexec_fn=lambda size=size: resource.setrlimit(resource.RLIMIT_AS, (size * MIB, size * MIB)))
         bench.check(result.status == 0 or "too little" in result.err, f"reconstruct, RLIMIT_AS of {size} MiB: runs or says what would do; {result.err.strip()}")
+    # A --memory that the process cannot have: the message names the limit that it can raise.
+    result = bench.run("reconstruct", target, "--problem", "deblur", "--size", 256, "--iterations", 1, "--device", "cpu", "--memory", "90M", "--quiet",
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (90 * MIB, 90 * MIB)))
+    bench.check_refused(result, 1, "ulimit -v allows the process 90M in all")
     bench.finish()
 
 
