@@ -36,6 +36,17 @@ for offset, steps, dtype in ((0, 1000, np.uint32), (4 * 10**9, 1000, np.uint32),
 result, entry, said = denoise(np.full((64, 64), 2000000001, np.int32))
 bench.check(result is not None and (result == 2000000001).all() and entry["range"][0] == 2000000001, f"a constant stays: {entry}")
 
+# --- a level far above the noise --------------------------------------------------------------------------------------
+
+for dtype, scale in ((np.float32, 1), (np.uint8, 255), (np.uint16, 65535)):
+    image = np.tile(0.4 * clean + 0.3, (2, 2))
+    image = (scale * (image + 0.02 * random.standard_normal(image.shape))).astype(dtype)
+    for sigma, doubted in ((0.02, False), (0.05, False), (0.2, True)):
+        _, entry, said = denoise(image, "--sigma", sigma)
+        bench.check(("times the noise" in said) == doubted and entry.get("sigma") == sigma, f"{dtype.__name__}: sigma {sigma} for noise of 0.02: {said.strip()}")
+_, _, said = denoise(image, "--add-noise", "0.2")
+bench.check("times the noise" not in said, f"noise that is added counts: {said.strip()}")
+
 # --- notes ----------------------------------------------------------------------------------------------------------
 
 _, _, said = denoise(np.arange(4096).reshape(64, 64).astype(np.int32), "--range", "400,1800", "--sigma", SIGMA)
