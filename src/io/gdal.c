@@ -38,6 +38,21 @@ static const char *structure_of(GDALMajorObjectH object, const char *item)
     return value ? value : "";
 }
 
+/* GDAL shows most TIFFs of one bit as a palette of black and white. */
+static bool is_bilevel(GDALRasterBandH band)
+{
+    GDALColorTableH table = tess_gdal.GDALGetRasterColorTable(band);
+    if (strcmp(structure_of(band, "NBITS"), "1") != 0)
+        return false;
+    for (int i = 0; table && i < tess_gdal.GDALGetColorEntryCount(table); i++) {
+        const GDALColorEntry *entry = tess_gdal.GDALGetColorEntry(table, i);
+        const short gray = i ? 255 : 0;
+        if (entry && (entry->c1 != gray || entry->c2 != gray || entry->c3 != gray))
+            return false;
+    }
+    return true;
+}
+
 /* A palette that contains only grays (BMP always has one) does not count. */
 static bool has_palette(GDALRasterBandH band)
 {
@@ -67,7 +82,7 @@ static tess_status check_bands(const tess_gdal_reader *reader, GDALDataType type
         if (tess_gdal.GDALGetRasterDataType(band) != type)
             return tess_fail(error, TESS_UNSUPPORTED,
                              "bands 1 and %d have different types; save them with one type", b);
-        if (!labels && has_palette(band) && !white_is_zero(reader->dataset))
+        if (!labels && has_palette(band) && !white_is_zero(reader->dataset) && !is_bilevel(band))
             return tess_fail(error, TESS_UNSUPPORTED,
                              "has a palette; expand it first: gdal_translate -expand rgb IN OUT.tif");
         if (b < reader->channels && tess_gdal.GDALGetRasterColorInterpretation(band) == GCI_AlphaBand)
@@ -83,7 +98,7 @@ static tess_status check_bands(const tess_gdal_reader *reader, GDALDataType type
                 error, TESS_UNSUPPORTED,
                 "has samples of int8, of which gdal_translate may make unsigned ones; save them as "
                 "int16, in NumPy: band.view('int8').astype('int16')");
-        if (!labels && strlen(bits) == 1 && bits[0] < '8')
+        if (!labels && strlen(bits) == 1 && bits[0] < '8' && bits[0] != '1')
             return tess_fail(
                 error, TESS_UNSUPPORTED,
                 "has samples of %c bit(s), from 0 to %d; scale them to 8 bits: gdal_translate -ot Byte "

@@ -43,6 +43,19 @@ static const char *alpha_option(const tess_image_info *info, const char *photome
     return info->premultiplied ? "PREMULTIPLIED" : "YES";
 }
 
+/* A TIFF with samples of one bit stays one. */
+static bool is_bilevel(const tess_image_info *info)
+{
+    return info->dtype == TESS_U8 && info->full_scale == 1;
+}
+
+/* The least size of an uncompressed file. */
+static int64_t least_bytes(const gdal_writer *writer)
+{
+    const int64_t bytes = (int64_t)writer->row_bytes * writer->info.height;
+    return is_bilevel(&writer->info) ? bytes / 8 : bytes;
+}
+
 static char **driver_options(const gdal_writer *writer, const char *photometric)
 {
     const tess_image_info *info = &writer->info;
@@ -53,6 +66,8 @@ static char **driver_options(const gdal_writer *writer, const char *photometric)
         options = tess_gdal.CSLSetNameValue(options, "BIGTIFF", "IF_SAFER");
         options = tess_gdal.CSLSetNameValue(options, "PHOTOMETRIC", photometric);
         options = tess_gdal.CSLSetNameValue(options, "ALPHA", alpha_option(info, photometric));
+        if (is_bilevel(info))
+            options = tess_gdal.CSLSetNameValue(options, "NBITS", "1");
     } else if (strcmp(name, "ENVI") == 0) {
         options = tess_gdal.CSLSetNameValue(options, "INTERLEAVE", writer->files.driver->interleave);
         options = tess_gdal.CSLSetNameValue(options, "SUFFIX", "ADD");
@@ -234,7 +249,7 @@ static tess_status finish(void *state, tess_error *error)
         return tess_gdal_fail_write(error);
     struct stat about;
     if (stat(writer->files.temp, &about) != 0 ||
-        (!writer->files.staging && about.st_size < (int64_t)writer->row_bytes * writer->info.height))
+        (!writer->files.staging && about.st_size < least_bytes(writer)))
         return tess_fail(error, TESS_IO_FAILED, "cannot be written completely; is the disk full?");
     return tess_gdal_files_finish(&writer->files, writer->extras, &writer->info, error);
 }

@@ -36,6 +36,31 @@ for offset, steps, dtype in ((0, 1000, np.uint32), (4 * 10**9, 1000, np.uint32),
 result, entry, said = denoise(np.full((64, 64), 2000000001, np.int32))
 bench.check(result is not None and (result == 2000000001).all() and entry["range"][0] == 2000000001, f"a constant stays: {entry}")
 
+# --- highlights above 1 ---------------------------------------------------------------------------------------------------
+
+lit = np.tile(0.4 * clean + 0.3, (2, 2))
+for top in (1.0, 1.25, 1.5):
+    image = lit.copy()
+    image[60:64, 30:50] = top
+    image = np.float32(image + 0.02 * random.standard_normal(image.shape))
+    result, entry, said = denoise(image)
+    bench.check(entry.get("range") == [0, 1] and entry.get("range_from") == "as it is", f"highlights of {top}: the range stays: {entry}")
+    bench.check(result is not None and np.abs(result[61:63, 32:48] - top).max() < 0.1 and psnr(result, lit) > 0, f"highlights of {top} are kept")
+    bench.check((f"go up to {image.max():.3g}"[:-1] in said and "kept above 1" in said) == (top > 1.02), f"highlights of {top}: said: {said.strip()}")
+run = bench.run("denoise", bench.path("in.npy"), bench.path("out.png"))
+bench.check("cut off at 1" in run.err, f"in a PNG they are cut off, and that is said: {run.err}")
+
+# --- a level far above the noise --------------------------------------------------------------------------------------
+
+for dtype, scale in ((np.float32, 1), (np.uint8, 255), (np.uint16, 65535)):
+    image = np.tile(0.4 * clean + 0.3, (2, 2))
+    image = (scale * (image + 0.02 * random.standard_normal(image.shape))).astype(dtype)
+    for sigma, doubted in ((0.02, False), (0.05, False), (0.2, True)):
+        _, entry, said = denoise(image, "--sigma", sigma)
+        bench.check(("times the noise" in said) == doubted and entry.get("sigma") == sigma, f"{dtype.__name__}: sigma {sigma} for noise of 0.02: {said.strip()}")
+_, _, said = denoise(image, "--add-noise", "0.2")
+bench.check("times the noise" not in said, f"noise that is added counts: {said.strip()}")
+
 # --- notes ----------------------------------------------------------------------------------------------------------
 
 _, _, said = denoise(np.arange(4096).reshape(64, 64).astype(np.int32), "--range", "400,1800", "--sigma", SIGMA)

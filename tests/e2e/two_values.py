@@ -1,7 +1,9 @@
 """two_values.py PROGRAM: a mask, whose samples have two values only, stays as it is unless a noise level is given."""
+import struct
 import sys
 
 from support import Bench, np, read_png, write_png
+from tiff import tags_of
 
 bench = Bench(sys.argv[1])
 random = np.random.default_rng(6)
@@ -38,6 +40,22 @@ alpha = np.dstack([255 * drawn.astype(np.uint8), np.uint8(x)])
 write_png(bench.path("in.png"), alpha)
 run = bench.run("denoise", bench.path("in.png"), bench.path("out.png"))
 bench.check(run.status == 0 and np.array_equal(read_png(bench.path("out.png")), alpha) and "two values only" in run.err, f"nor is alpha: {run}")
+
+if bench.has_gdal():  # a TIFF of one bit a sample stays one, whichever value is white, and becomes black and white in a PNG
+    packed = np.packbits(speckled, axis=1).tobytes()
+    for white in (0, 1):
+        tags = ((256, 3, 120), (257, 3, 96), (258, 3, 1), (259, 3, 1), (262, 3, white), (273, 4, 8), (277, 3, 1), (278, 3, 96), (279, 4, len(packed)))
+        directory = struct.pack("<H", len(tags)) + b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags) + bytes(4)
+        bench.path("bit.tif").write_bytes(struct.pack("<2sHI", b"II", 42, 8 + len(packed)) + packed + directory)
+        run = bench.run("denoise", bench.path("bit.tif"), bench.path("bit-out.tif"))
+        bench.check(run.status == 0 and "two values only" in run.err, f"one bit: runs: {run}")
+        found = tags_of(bench.path("bit-out.tif")) if run.status == 0 else {258: b"", 273: bytes(4)}
+        start = struct.unpack("<I", found[273][:4])[0]
+        bench.check(found[258][:2] == b"\1\0" and bench.path("bit-out.tif").read_bytes()[start:start + len(packed)] == packed, f"the same bits: {found[258]}")
+        given = bench.run("denoise", bench.path("bit.tif"), bench.path("bit-out.tif"), "--sigma", "0.1", "--strength", "0.1")
+        bench.check(given.status == 0, f"one bit, with a level: runs: {given}")
+    run = bench.run("denoise", bench.path("bit.tif"), bench.path("bit.png"))
+    bench.check(run.status == 0 and np.array_equal(read_png(bench.path("bit.png")), 255 * speckled), f"black and white in a PNG: {run}")
 
 # What is asked for is done.
 mask = np.where(speckled, 255, 0).astype(np.uint8)

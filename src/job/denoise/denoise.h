@@ -68,6 +68,9 @@ tess_status tess_denoise_find_two_values(tess_engine *engine, const tess_denoise
                                          tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 /* Takes such an image as one without noise, and notes it. */
 void tess_denoise_keep_two_values(const tess_denoise_settings *settings, tess_denoise_file *file);
+/* Notes a level that was given and is far above the noise of the first rows. After the scale. */
+tess_status tess_denoise_doubt_given_sigma(tess_engine *engine, const tess_denoise_settings *settings,
+                                           const tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;
 /* Sets info.zeros_are_holes if the file's zeros plainly mean missing data, and notes it. */
 tess_status tess_denoise_find_zeros(tess_engine *engine, const tess_denoise_settings *settings,
                                     tess_denoise_file *file, tess_error *error) TESS_MUST_CHECK;

@@ -227,6 +227,23 @@ static void doubt_ends(const tess_denoise_settings *s, const tess_denoise_file *
                   file->input, words_of(file, low).text);
 }
 
+/* Highlights of floats on [0,1]: they keep their values, unless the output has integers. */
+static void note_highlights(const tess_denoise_settings *s, const tess_denoise_file *file)
+{
+    static const double NOISE = 6; /* levels that noise alone may lie above white */
+    const tess_denoise_look *look = &file->look;
+    const double sigma = file->sigma_estimated ? look->noise.sigma : s->sigma > 0 ? s->sigma : 0.05;
+    if (file->info.dtype == TESS_F32 && look->high > 1.02 + NOISE * sigma)
+        tess_note(&s->common, TESS_NOTE_WARNING,
+                  "%s: its samples are taken as they are, 1 as white; some go up to %s, and %s; `range` 0,%s "
+                  "takes the "
+                  "largest as white",
+                  file->input, words_of(file, look->high).text,
+                  tess_denoise_rescales(file) ? "are cut off at 1 in the output's integers"
+                                              : "are kept above 1",
+                  words_of(file, look->high).text);
+}
+
 /* Warns if the data does not fit a scale that was not chosen from it. */
 static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_file *file)
 {
@@ -239,6 +256,8 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
             file->input, look->high * full, full, exp2(ceil(log2(rint(look->high * full) + 1))) - 1);
     else if (look->outliers)
         note_outliers(s, file);
+    else
+        note_highlights(s, file);
 }
 
 bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
