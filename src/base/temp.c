@@ -32,14 +32,14 @@ static struct {
 
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler reads the table");
 
-/* A folder that a thread makes while another one removes all of them would be missed. So removal waits for the threads
- * that make one, with signals blocked, and these wait for its end. */
-static atomic_int makers, removals;
+/* A folder that a thread makes while another one removes all of them, or after that, would stay when the process ends. So removal
+ * waits for the threads that make one, with signals blocked, and those that begin later wait for the process to end. */
+static atomic_int makers, removed;
 enum {
     LONGEST_WAIT = 500
-}; /* milliseconds: a file system that hangs must not keep the process from ending */
+}; /* milliseconds: a file system that hangs must not keep the process from ending, and some processes go on */
 
-static void wait_for(const atomic_int *count)
+static void wait_while(const atomic_int *count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < LONGEST_WAIT && atomic_load(count) > 0; i++)
@@ -52,11 +52,12 @@ static void begin_making(sigset_t *before)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, before);
     atomic_fetch_add(&makers, 1);
-    while (atomic_load(&removals) > 0) {
-        atomic_fetch_sub(&makers, 1);
-        wait_for(&removals);
-        atomic_fetch_add(&makers, 1);
-    }
+    if (atomic_load(&removed) == 0)
+        return;
+    atomic_fetch_sub(&makers, 1);
+    wait_while(&removed);
+    atomic_store(&removed, 0); /* this process goes on */
+    atomic_fetch_add(&makers, 1);
 }
 
 static void end_making(const sigset_t *before)
@@ -141,12 +142,11 @@ static void remove_folder(const char *folder)
 void tess_temp_remove_all(void)
 {
     const int why = errno, self = (int)getpid();
-    atomic_fetch_add(&removals, 1);
-    wait_for(&makers);
+    atomic_store(&removed, 1);
+    wait_while(&makers);
     for (int i = 0; i < LIVE; i++)
         if (atomic_load(&live[i].owner) == self)
             remove_folder(live[i].folder);
-    atomic_fetch_sub(&removals, 1);
     errno = why;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "io/image.h"
+#include "tensor/samples.h"
 
 enum { H = 40, W = 31, C = 6 };
 
@@ -32,8 +33,11 @@ static void write_image(const char *path, const cube_file *f)
 {
     tess_error error = {""};
     tess_writer *writer = NULL;
-    const tess_image_info info = {
-        .height = f->height, .width = f->width, .channels = f->bands, .dtype = f->dtype, .full_scale = 1};
+    const tess_image_info info = {.height = f->height,
+                                  .width = f->width,
+                                  .channels = f->bands,
+                                  .dtype = f->dtype,
+                                  .full_scale = tess_samples_full_scale(f->dtype)};
     const size_t size = tess_dtype_size(f->dtype);
     CHECK_MSG(tess_writer_open(&test_counter, path, &info, NULL, &writer, &error) == TESS_OK, "%s",
               error.text);
