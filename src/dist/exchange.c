@@ -143,7 +143,9 @@ static tess_status wait_and_help(tess_dist_exchange *exchange, tess_error *error
 {
     for (int spins = 1; waits(exchange); spins++) {
         move_letters(exchange);
-        const bool helped = waits(exchange) && tess_assist_once(exchange->dist);
+        if (!waits(exchange))
+            break;
+        const bool helped = tess_assist_once(exchange->dist);
         if (exchange->waiting == 0 || helped || spins % SPINS == 0)
             TESS_TRY(exchange->ops->poll(&exchange->requests, error));
         if (!helped && spins % SPINS == 0)
