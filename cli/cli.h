@@ -174,7 +174,7 @@ void cli_progress_connect(tess_common *common, const cli_shared *shared);
 bool cli_poll(void *user, int64_t done, int64_t total, double seconds); /* only checks whether to stop */
 void cli_end_line(void); /* so that a message starts on a new line */
 
-/* signals.c. The first signal stops a job that polls at its next poll. A second signal that comes a second later or more,
+/* signals.c. The first signal stops a job that polls at its next poll. A second signal that comes a tenth of a second later or more,
  * or the first one if the job does not poll, removes temporary files and ends the program. */
 void cli_watch_signals(bool polls);
 void cli_hold_signals(bool hold); /* while it is set, the program is not ended, but when it is cleared */

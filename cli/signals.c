@@ -10,7 +10,7 @@
 
 /* Signals often come in pairs: a launcher passes on what the terminal has sent already, a supervisor sends SIGTERM after
  * SIGINT. Only one that comes later than this asks to end at once. */
-enum { PAIR_MILLISECONDS = 1000 };
+enum { PAIR_MILLISECONDS = 100 };
 
 static atomic_int caught, waits_for_poll; /* a handler may run in any thread */
 static _Atomic int64_t caught_at;         /* milliseconds */

@@ -25,7 +25,8 @@ enum {
         8192 /* larger values are a program's private data, and EXIF data in a JPEG ends at 64 KiB */
 };
 
-static const uint16_t carried[] = {270, 271, 272, 274, 305, 306, 315, 33432, 33723, 34665, 34853, 0};
+static const uint16_t carried[] = {270, 271, 272,   274,   305,   306,   315,
+                                   318, 319, 33432, 33723, 34665, 34853, 0};
 
 /* --- storing --- */
 
@@ -200,8 +201,8 @@ static void keep_carried(tess_tiff_directory *d)
 
 void tess_extras_from_tiff(FILE *file, tess_extras *out)
 {
-    static const uint16_t wanted[] = {262, 270, 271, 272,   274,   282,   283,   296,   305, 306,
-                                      315, 338, 700, 33432, 33723, 34665, 34675, 34853, 0};
+    static const uint16_t wanted[] = {262, 270, 271, 272, 274,   282,   283,   296,   305,   306, 315,
+                                      318, 319, 338, 700, 33432, 33723, 34665, 34675, 34853, 0};
     tess_tiff tiff;
     tess_tiff_directory d;
     if (!tess_tiff_open_file(&tiff, file))

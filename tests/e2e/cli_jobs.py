@@ -129,7 +129,7 @@ for number in SIGNALS:
         for _ in range(signals):
             check(process.poll() is None and mark.exists(), f"{number.name}: {words[0]} goes on")
             process.send_signal(number)
-            time.sleep(0.2)
+            time.sleep(0.5)
         status = process.wait(60)
         check(status == 128 + number and not mark.exists(), f"{number.name}: {words[0]} ends at once, {status}, without temporary files")
 process = stub.start("denoise", "a", "b", env={"STUB": "poll", "STUB_TEMP": str(mark)}, stderr=-3,

@@ -168,6 +168,9 @@ def take_from_jpeg(path):
     return found
 
 
+WHITE, PRIMARIES = (3127, 10000, 329, 1000), (64, 100, 33, 100, 3, 10, 6, 10, 15, 100, 6, 100)  # of sRGB
+
+
 def write_tiff(path, image, extras, order="<", wide=False):
     tags, below = photo_tags(order)
     height, width, _ = image.shape
@@ -177,7 +180,8 @@ def write_tiff(path, image, extras, order="<", wide=False):
                  259: (3, struct.pack(short, 1)), 262: (3, struct.pack(short, 2)), 273: (4, struct.pack(long_, 16)),
                  277: (3, struct.pack(short, 3)), 278: (4, struct.pack(long_, height)), 279: (4, struct.pack(long_, len(pixels))),
                  282: (5, struct.pack(order + "II", 300, 1)), 283: (5, struct.pack(order + "II", 300, 1)), 284: (3, struct.pack(short, 1)),
-                 296: (3, struct.pack(short, 2)), 315: (2, b"An artist\0"), 700: (1, extras.xmp), 34675: (7, extras.icc)})
+                 296: (3, struct.pack(short, 2)), 315: (2, b"An artist\0"), 318: (5, struct.pack(order + "4I", *WHITE)),
+                 319: (5, struct.pack(order + "12I", *PRIMARIES)), 700: (1, extras.xmp), 34675: (7, extras.icc)})
     start = 16 + len(pixels) + len(pixels) % 2
     head = (b"II" if order == "<" else b"MM") + (struct.pack(order + "HHHQ", 43, 8, 0, start) if wide else struct.pack(order + "HI", 42, start))
     path.write_bytes((head.ljust(16, b"\0") + pixels).ljust(start, b"\0") + directory(order, start, tags, wide, below))
@@ -298,6 +302,7 @@ def check_tiff_tags(bench, model, image):
     bench.record("denoise", bench.path("x.tif"), bench.path("y.tif"), "--model", model)
     tags = read_directory(bench.path("y.tif").read_bytes())
     bench.check(tags[315] == (2, b"An artist\0") and tags[274][1] == b"\x06\0", f"TIFF to TIFF keeps artist and orientation")
+    bench.check(tags[318] == (5, struct.pack("<4I", *WHITE)) and tags[319] == (5, struct.pack("<12I", *PRIMARIES)), "and the white point and the primaries")
     bench.record("denoise", bench.path("y.tif"), bench.path("z.tif"), "--model", model)
     bench.check(same_photo(read_directory(bench.path("z.tif").read_bytes())), "and so does the TIFF that was written")
     bench.record("denoise", bench.path("y.tif"), bench.path("z.npy"), "--model", model)

@@ -64,7 +64,7 @@ with open(bench.path("stderr.txt"), "w+") as err:
     process = bench.start(*JOBS["a folder"], "--quiet", "--json", pipe, stderr=err)
     time.sleep(1)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     time.sleep(2)
     waits = process.poll() is None

@@ -48,6 +48,9 @@ static tess_status list_files(tess_denoise_job *job, tess_error *error)
     return TESS_OK;
 }
 
+/* Files of a job whose noise is compared with a level that is given: this takes as long as to estimate it. */
+enum { DOUBTED = 3 };
+
 static tess_status describe_file(tess_denoise_job *job, tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_settings *s = job->settings;
@@ -62,6 +65,8 @@ static tess_status describe_file(tess_denoise_job *job, tess_denoise_file *file,
             status = tess_image_load_library(used[k], error);
     if (status == TESS_OK)
         status = tess_denoise_describe(&job->engine, s, file, error);
+    if (status == TESS_OK && file - job->files < DOUBTED)
+        status = tess_denoise_doubt_given_sigma(&job->engine, s, file, error);
     file->fresh = true;
     return tess_denoise_settle(job, file, status, error);
 }

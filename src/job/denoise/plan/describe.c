@@ -223,7 +223,6 @@ static tess_status describe_samples(tess_engine *engine, const tess_denoise_sett
         file->sigma = -1;
     else if (!file->sigma_estimated)
         file->sigma = settings->sigma >= 0 ? settings->sigma : settings->add_noise;
-    TESS_TRY(tess_denoise_doubt_given_sigma(engine, settings, file, error));
     if (file->sigma_estimated)
         TESS_TRY(tess_denoise_use_estimate(engine, settings, file, error));
     else
