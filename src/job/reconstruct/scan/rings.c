@@ -21,9 +21,10 @@ enum {
 };
 static const double LEAST_TURN = 170; /* degrees: the image of fewer is far from the solution for long */
 static const double PLAIN = 2;        /* standard errors that the two sides of the axis differ by */
-static const double LEAST = 0.02;     /* of the range, times a pixel: less is no ring that one sees */
-static const double NEAR = 0.5;       /* mean deviations from the mean: values beyond count as this */
-static const double FEW = 0.1;        /* of the views: a smaller share within that is not relied upon */
+static const double PEAK = 5, ONE_SIDED = 0.5; /* standard errors of one column; of all squares */
+static const double LEAST = 0.02; /* of the range, times a pixel: less is no ring that one sees */
+static const double NEAR = 0.5;   /* mean deviations from the mean: values beyond count as this */
+static const double FEW = 0.1;    /* of the views: a smaller share within that is not relied upon */
 static const double TO_ERROR =
     1.25 * 1.25;                 /* a mean deviation becomes a standard error of a median, for one view */
 static const double JITTER = 1;  /* columns within which all views show the axis */
@@ -207,7 +208,7 @@ static double beyond(const rings *r, const double *row, int64_t i, int64_t low, 
 static bool plain(const rings *r, const double *row, double error, double *sorted, double *level)
 {
     const double visible = LEAST * r->p->high;
-    double square = 0, all = 0;
+    double square = 0, all = 0, peak = 0;
     int64_t count = 0;
     bool between = false;
     for (int64_t i = 0; i < r->columns; i++) {
@@ -219,18 +220,20 @@ static bool plain(const rings *r, const double *row, double error, double *sorte
         const double off = beyond(r, row, i, (int64_t)low, (int64_t)high);
         square += off * off;
         all += row[i] * row[i];
+        peak = fmax(peak, off);
         between = between || low < high;
         count++;
     }
     qsort(sorted, (size_t)r->columns, sizeof *sorted, by_value);
     const double middle = sorted[r->columns / 2], one_sided = count > 0 ? sqrt(square / (double)count) : 0;
     *level = fmax(one_sided, middle);
+    const bool single = peak > PEAK * error && square > ONE_SIDED * all && one_sided > visible,
+               many = one_sided > fmax(PLAIN * error, visible);
     if (!between)
-        return one_sided > fmax(PLAIN * error, visible);
+        return single || many;
     /* thin shells leave much, of which the other side explains most; errors of most columns explain each other, but
      * edges are few */
-    return (one_sided > fmax(PLAIN * error, visible) && square > SHARE * all) ||
-           middle > fmax(PLAIN_MEDIAN * error, DENSE * visible);
+    return single || (many && square > SHARE * all) || middle > fmax(PLAIN_MEDIAN * error, DENSE * visible);
 }
 
 /* Takes back what both sides of the axis have, if it is more than other columns have: an edge of a symmetric object.
