@@ -4,8 +4,9 @@
  * values, which noise would have spread. White noise of deviation sigma leaves at most erf(w / (sqrt(8) sigma)) of the samples
  * in an interval of width w, whatever the picture is, so the fullest intervals bound sigma. If the samples have two classes
  * that do not overlap (Otsu, "A threshold selection method from gray-level histograms", 1979), the same holds for each class by
- * itself. Of a class at a limit the part inside it counts; one that lies beyond its limit says nothing. Then the patches
- * that the estimate came from decide: in noise of a step or more, neighbours are seldom equal. */
+ * itself, and noise that differs between places is not more than what is left within the classes. Of a class at a limit the part
+ * inside it counts; one that lies beyond its limit says nothing. Then the patches that the estimate came from decide: in noise of
+ * a step or more, neighbours are seldom equal. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -192,13 +193,36 @@ static bounds find_bounds(const values *v, const tess_noise_level *level)
     return b;
 }
 
+/* The root mean square of the samples about the mean of their class, if there are two classes that do not overlap: noise is not more
+ * than this, also where it differs between places. A limit takes up to 1 - 1 / CUT of the noise away. */
+static double spread_in_classes(const values *v)
+{
+    static const double CUT = 1.7;
+    double between, sum = 0, square = 0;
+    (void)split(v, &between);
+    for (int64_t i = 0; i < v->count; i++) {
+        const double x = value_at(v, i) - value_at(v, 0);
+        sum += x, square += x * x;
+    }
+    const double n = (double)v->count, variance = square / n - sum / n * (sum / n);
+    return between < apart
+               ? INFINITY
+               : (isfinite(v->low) || isfinite(v->high) ? CUT : 1) * sqrt((1 - between) * variance);
+}
+
 void tess_noise_limit_level(const tess_noise *noise, int channel, double equal, tess_noise_level *level)
 {
-    if (!(level->sigma > 0) || level->patchy)
+    if (!(level->sigma > 0))
         return;
     const values v = sort_samples(noise, channel);
     if (v.count < FEWEST)
         return;
+    if (level->patchy) {
+        const double most = spread_in_classes(&v);
+        if (level->sigma > clearly * most)
+            level->sigma = level->read = most, level->patchy = false;
+        return;
+    }
     bounds b = find_bounds(&v, level);
     const double stirred =
         v.step / (2 * sqrt(acos(-1)) * equal); /* noise that leaves so many neighbours equal */

@@ -213,6 +213,18 @@ for level in (5, 40):
     _, entry, said = denoise(np.float32(wide + level / 255 * np.random.default_rng(4).standard_normal(wide.shape)), "--range", "0,1")
     bench.check(entry["confidence"] == "sure" and abs(255 * entry["sigma"] / level - 1) < 0.1, f"one level everywhere is sure: {255 * entry['sigma']:.2f} {said.strip()}")
 
+# Characters of random dots have the frequencies of noise. What is left within ink and paper bounds it.
+draw = np.random.default_rng(12)
+ink = np.zeros((192, 192), bool)
+for top in range(4, 180, 13):
+    left = 4
+    while left < 184:
+        ink[top:top + 9, left:left + 5] = draw.random((9, 5)) < 0.5
+        left += 6 if draw.random() < 0.8 else 12
+dots = np.clip(np.rint(np.where(ink, 20, 245) + 3 * draw.standard_normal(ink.shape)), 0, 255).astype(np.uint8)
+_, entry, said = denoise(dots)
+bench.check(entry["confidence"] == "rough" and 2.5 < 255 * entry["sigma"] < 6, f"a page of dots, noise 3: {255 * entry['sigma']:.2f} {said.strip()}")
+
 # --- why an estimate is rough --------------------------------------------------------------------------------------
 
 v, u = np.mgrid[0:256, 0:320]
