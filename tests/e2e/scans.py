@@ -69,7 +69,7 @@ if own:
 plan = bench.record("plan", "reconstruct", bench.path("out.npy"), "--problem", bench.path("problem.json"))
 bench.check(plan and plan["reconstruct"]["noise_from"] == "estimate" and "noise" not in plan["reconstruct"], "a plan says that it will be estimated")
 own, _, _ = solve({**photons, "noise": 0.1}, "--iterations", 1)
-bench.check(own and own["noise_from"] == "given" and abs(own["noise"] - 0.1) < 1e-9 and own["noise_estimate"] > 0, "a given noise is used, and compared with the estimate")
+bench.check(own and own["noise_from"] == "given" and abs(own["noise"] - 0.1) < 1e-9 and "noise_estimate" not in own, "a given noise is used")
 
 # --- memory for that ------------------------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ for entries in ({"noise": 0.1}, {}):
         totals.append(counted["total"])
 spectrum = 16 * (1024 * 33 + 64) + many.nbytes  # complex numbers of all frequencies and of one view, and the views
 if len(totals) == 2:
-    bench.check(totals[0] == totals[1] >= 2 * spectrum, f"the spectrum of {spectrum} bytes is among them, as a given noise is compared with the estimate: {totals}")
+    bench.check(totals[1] >= totals[0] + spectrum // 2, f"the spectrum of {spectrum} bytes is among them: {totals}")
 result = bench.run("reconstruct", *words, "--memory", totals[-1] - 4096 if totals else 0)
 bench.check_refused(result, 1, "--memory", "too little")
 

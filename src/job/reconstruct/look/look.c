@@ -276,6 +276,7 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
                                      &seen, error));
     TESS_TRY(tess_share_agree(problem->share, find_range(&l, &seen, error), error));
     TESS_TRY(doubt_bands(&l, error));
-    TESS_TRY(tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error));
+    if (recipe->noise_from == TESS_NOISE_FROM_DEFAULT)
+        TESS_TRY(tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error));
     return tess_problem_doubt_noise(problem, recipe, w, common, error);
 }

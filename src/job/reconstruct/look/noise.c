@@ -8,7 +8,6 @@
 
 #include "base/checked.h"
 #include "job/common/note.h"
-#include "job/reconstruct/look/scan.h"
 #include "job/reconstruct/look/stripes.h"
 #include "job/reconstruct/mask/hidden_rows.h"
 #include "tensor/noise.h"
@@ -206,18 +205,6 @@ static void conclude(tess_problem *p, tess_recipe *recipe, const tess_workspace 
                            "resampled, JPEG); give \"noise\" where it is known");
 }
 
-/* A given noise is used, whatever the levels say; what JPEG made of it is not known. */
-static void compare(const tess_problem *p, const tess_recipe *recipe, const tess_common *common,
-                    const double *levels, double found, tess_noise_confidence confidence)
-{
-    double least = INFINITY;
-    for (int64_t i = 0; i < p->count; i++)
-        least = levels[i] > 0 ? fmin(least, levels[i]) : least;
-    if (!(p->quantised > 0) && least < INFINITY)
-        tess_problem_doubt_given_noise(p, recipe, fmin(least, found), LEAST_NOISE * p->high,
-                                       confidence == TESS_NOISE_ROUGH, common);
-}
-
 /* Whatever the levels say: stripes cannot be averaged along their length. A noise that is given stays. */
 static void raise_for_stripes(const tess_problem *p, tess_recipe *recipe, const tess_common *common,
                               double stripes)
@@ -271,7 +258,7 @@ static tess_noise_shape shape_of(const tess_problem *p)
 
 size_t tess_problem_blur_noise_bytes(const tess_problem *p, const tess_recipe *recipe)
 {
-    if (p->physics != TESS_PHYSICS_BLUR || !tess_problem_noise_judged(p, recipe))
+    if (p->physics != TESS_PHYSICS_BLUR || p->synthetic || recipe->noise_from != TESS_NOISE_FROM_DEFAULT)
         return 0;
     const tess_noise_shape shape = shape_of(p), half = smaller(&shape, 2);
     const size_t whole = tess_noise_bytes(&shape), reduced = tess_noise_bytes(&half);
@@ -299,9 +286,7 @@ tess_status tess_problem_find_noise(tess_problem *p, tess_recipe *recipe, tess_w
         if (status == TESS_OK)
             status = noise_of(p, w, i, &shape, block.data, &levels[i], &rise, &found, &confidence, error);
     }
-    if (status == TESS_OK && recipe->noise_from == TESS_NOISE_FROM_GIVEN)
-        compare(p, recipe, common, levels, found, confidence);
-    else if (status == TESS_OK)
+    if (status == TESS_OK)
         conclude(p, recipe, w, common, constant, levels, rise, found, confidence);
     tess_block_free(&block);
     if (!p->weights)

@@ -239,14 +239,12 @@ tess_status tess_problem_find_range(tess_problem *p, tess_recipe *recipe, tess_w
 {
     if (!p->synthetic && p->physics == TESS_PHYSICS_BLUR)
         return tess_problem_look_at_blurs(p, recipe, w, common, error);
-    const bool judged = tess_problem_noise_judged(p, recipe);
-    if (judged)
+    const bool unknown = tess_problem_noise_unknown(p, recipe);
+    if (unknown)
         TESS_TRY(tess_problem_find_scan_noise(p, recipe, w, error));
     if (p->range_from == TESS_RANGE_FROM_DATA)
         TESS_TRY(find_scan_range(p, recipe, w, error));
-    if (judged && recipe->noise_from == TESS_NOISE_FROM_GIVEN)
-        return tess_problem_doubt_scan_noise(p, recipe, w, common, error);
-    if (judged)
+    if (unknown)
         tess_problem_use_scan_noise(p, recipe, common);
     return TESS_OK;
 }

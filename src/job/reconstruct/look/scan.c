@@ -2,7 +2,6 @@
  * without noise; with more noise than that, the solver would fit the noise and end below a filtered backprojection. */
 #include "job/reconstruct/look/scan.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,37 +16,11 @@ enum {
     WAVE_ROWS = 8,        /* of the detector */
     ALIGN = 64
 };
-static const double FAR = 5;     /* from the estimate: less may be meant, or be an error of it */
-static const double TELLS = 0.2; /* of the least that is assumed: less noise than this harms no result */
-static const double FAR_OF_ROUGH = 8;
-static const double LEAST_NOISE =
-    0.01; /* of the largest value: who knows that a scan is not exact gives as much to one without noise */
 
 bool tess_problem_noise_unknown(const tess_problem *p, const tess_recipe *recipe)
 {
     return !p->synthetic && recipe->noise_from == TESS_NOISE_FROM_DEFAULT &&
            (p->physics == TESS_PHYSICS_BLUR || !p->as_published);
-}
-
-bool tess_problem_noise_judged(const tess_problem *p, const tess_recipe *recipe)
-{
-    return tess_problem_noise_unknown(p, recipe) ||
-           (!p->synthetic && !p->as_published && recipe->noise_from == TESS_NOISE_FROM_GIVEN);
-}
-
-void tess_problem_doubt_given_noise(const tess_problem *p, const tess_recipe *recipe, double estimate,
-                                    double least, bool rough, const tess_common *common)
-{
-    const double unit = tess_problem_measured_unit(p), far = rough ? FAR_OF_ROUGH : FAR;
-    const bool large = recipe->noise > far * fmax(estimate, least),
-               small = !rough && far * recipe->noise < estimate && estimate > TELLS * least;
-    if (estimate >= 0 && (large || small))
-        tess_note(common, TESS_NOTE_WARNING,
-                  "%s: \"noise\" is %.3g, but the measurements show about %.3g: %s; it is in their units: "
-                  "correct it, "
-                  "or leave it out, and it is estimated",
-                  p->measurement, recipe->noise * unit, estimate * unit,
-                  large ? "the result is smoother than they allow" : "noise stays in the result");
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -130,7 +103,7 @@ static size_t before_spectrum(void)
 
 size_t tess_problem_scan_noise_bytes(const tess_problem *p, const tess_recipe *recipe)
 {
-    if (p->physics == TESS_PHYSICS_BLUR || !tess_problem_noise_judged(p, recipe))
+    if (p->physics == TESS_PHYSICS_BLUR || !tess_problem_noise_unknown(p, recipe))
         return 0;
     const extract e = extract_of(p);
     return before_spectrum() + e.bytes + (e.bytes ? (size_t)(e.views * e.columns) * sizeof(float) : 0);
@@ -192,15 +165,4 @@ void tess_problem_use_scan_noise(const tess_problem *p, tess_recipe *recipe, con
               : p->noise_rough ? " roughly: so few views do not tell it from fine details; give \"noise\" "
                                  "where it is known"
                                : "");
-}
-
-tess_status tess_problem_doubt_scan_noise(const tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
-                                          const tess_common *common, tess_error *error)
-{
-    tess_extremes seen;
-    TESS_TRY(tess_workspace_extremes(w, w->measurement.data, tess_workspace_values(&w->op->measurement),
-                                     &seen, error));
-    tess_problem_doubt_given_noise(p, recipe, p->noise_estimate, LEAST_NOISE * seen.high, p->noise_rough,
-                                   common);
-    return TESS_OK;
 }

@@ -8,12 +8,6 @@
 
 /* Whether the noise of these measurements is to be estimated when they are there. */
 bool tess_problem_noise_unknown(const tess_problem *problem, const tess_recipe *recipe);
-/* Whether there is an estimate: also of a noise that is given, which may be in another unit. */
-bool tess_problem_noise_judged(const tess_problem *problem, const tess_recipe *recipe);
-/* Says that a given noise is far from the estimate, both in units of the solver; negative: there is none. `least`: what may be
- * meant whatever the estimate is. */
-void tess_problem_doubt_given_noise(const tess_problem *problem, const tess_recipe *recipe, double estimate,
-                                    double least, bool rough, const tess_common *common);
 /* Bytes of the host's block that exists while the noise of a scan is estimated; 0: it is not. */
 size_t tess_problem_scan_noise_bytes(const tess_problem *problem, const tess_recipe *recipe);
 /* Sets `noise_estimate` of the problem, in the units that its measurements have now. */
@@ -21,9 +15,5 @@ tess_status tess_problem_find_scan_noise(tess_problem *problem, const tess_recip
                                          tess_workspace *workspace, tess_error *error) TESS_MUST_CHECK;
 /* Uses the estimate, by now in the units of the solver, if it is above the default. */
 void tess_problem_use_scan_noise(const tess_problem *problem, tess_recipe *recipe, const tess_common *common);
-/* Collective: compares a given noise with the estimate. */
-tess_status tess_problem_doubt_scan_noise(const tess_problem *problem, const tess_recipe *recipe,
-                                          tess_workspace *workspace, const tess_common *common,
-                                          tess_error *error) TESS_MUST_CHECK;
 
 #endif
