@@ -236,8 +236,7 @@ static void note_highlights(const tess_denoise_settings *s, const tess_denoise_f
     if (file->info.dtype == TESS_F32 && look->high > 1.02 + NOISE * sigma)
         tess_note(&s->common, TESS_NOTE_WARNING,
                   "%s: its samples are taken as they are, 1 as white; some go up to %s, and %s; `range` 0,%s "
-                  "takes the "
-                  "largest as white",
+                  "takes the largest as white",
                   file->input, words_of(file, look->high).text,
                   tess_denoise_rescales(file) ? "are cut off at 1 in the output's integers"
                                               : "are kept above 1",

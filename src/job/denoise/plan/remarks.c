@@ -24,11 +24,10 @@ static void remark_halo(const tess_denoise_job *job)
             uncut = uncut ? uncut : file;
             continue;
         }
-        tess_note(common, TESS_NOTE_WARNING,
-                  "%s: `halo` %lld asked, %lld used: windows lie on the network's grid, so that halos are "
-                  "rounded up to "
-                  "a multiple of it",
-                  file->input, (long long)asked, (long long)file->choice.halo);
+        tess_note(
+            common, TESS_NOTE_WARNING,
+            "%s: `halo` %lld asked, %lld used: halos are rounded up to a multiple of the network's grid",
+            file->input, (long long)asked, (long long)file->choice.halo);
         return;
     }
     if (uncut)
@@ -46,8 +45,7 @@ static void remark_batch(const tess_denoise_job *job)
             continue;
         tess_note(&job->settings->common, TESS_NOTE_WARNING,
                   "%s: `batch` %lld asked, %lld used: a batch has windows of one size that lie side by side, "
-                  "and there "
-                  "are no more%s",
+                  "and there are no more%s",
                   file->input, (long long)asked, (long long)file->choice.batch,
                   file->choice.cols.tiles > 1 ? "" : "; a smaller `tile` makes some");
         return;
