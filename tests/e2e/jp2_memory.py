@@ -39,8 +39,8 @@ def main():
         grown = measured["resident_bytes"] - measured["overhead_bytes"]
         # Looks at the first rows, for zeros that mean nothing and for channels that are equal, decode a tile before the run. What the
         # allocator keeps of that counts as overhead, and the run uses it again: a tile of three channels has 34 MiB as
-        # OpenJPEG decodes it, and 9 MiB each in the block cache and as it is read.
-        bench.check(total <= 120 * MIB and grown <= total + 4 * MIB and grown >= total - (20 if channels == 1 else 52) * MIB,
+        # OpenJPEG decodes it, and 9 MiB each in the block cache and as it is read; the tile of one channel has 36 and 9.
+        bench.check(total <= 120 * MIB and grown <= total + 4 * MIB and grown >= total - (45 if channels == 1 else 52) * MIB,
                     f"{words}: planned {total / MIB:.1f} MiB, resident grew by {grown / MIB:.1f} MiB")
         if tile[0] < height:
             continue

@@ -36,6 +36,14 @@ static void fail_file(tess_denoise_file *file, tess_status status, const tess_er
     file->error = tess_small_strdup(error->text);
 }
 
+/* An error of one file of several says which. */
+static void name_file(const tess_denoise_file *file, tess_status status, tess_error *error)
+{
+    const tess_error unnamed = *error;
+    if (!strstr(unnamed.text, file->input))
+        tess_fail(error, status, "%s: %s", file->input, unnamed.text);
+}
+
 tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *file, tess_status status,
                                 tess_error *error)
 {
@@ -43,8 +51,10 @@ tess_status tess_denoise_settle(const tess_denoise_job *job, tess_denoise_file *
         return TESS_OK;
     if (tess_stop_wanted(&job->engine.stop))
         status = tess_fail(error, TESS_INTERRUPTED, "stopped");
-    fail_file(file, status, error);
     bool stops = status == TESS_INTERRUPTED || status == TESS_NO_MEMORY || status == TESS_DEVICE_LOST;
+    if (!stops && job->count > 1)
+        name_file(file, status, error);
+    fail_file(file, status, error);
     return job->folder && !stops ? TESS_OK : status;
 }
 
