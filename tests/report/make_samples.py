@@ -45,6 +45,7 @@ def studies():
         with open("size_torch.jsonl", "w") as lines:
             subprocess.run([PYTHON, ROOT / "bench/peers/torch_cuda.py", "--device", "cpu", "--parts", "size", "--models", "dncnn", "--height", "128",
                             "--widths", "128,192,196,256,264,320,332,384,400", "--repeats", "2"], check=True, stdout=lines)
+        subprocess.run([PYTHON, ROOT / "bench/studies/compare_device.py", PROGRAM, "--out", ".", "--only", "dncnn", "--devices", "cpu", "--repeats", "1"], check=True)
 
 
 def restore():

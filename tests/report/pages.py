@@ -22,6 +22,7 @@ KINDS = [
     ("size", ["size.jsonl", "size_torch.jsonl"], ["size"], 2),
     ("batch", ["batch.jsonl"], ["batch"], 4),
     ("device", ["device.jsonl"], ["device"], 2),
+    ("devices", ["device_tessera.jsonl", "device_pytorch.jsonl"], ["device"], 2),
     ("scaling", ["scaling.jsonl"], ["scaling"], 4),
     ("reconstruct", ["reconstruct.json", "tomography.json", "denoise.json"], ["reconstruct", "denoise"], 9),
     ("train", ["train.jsonl", "train.json"], ["train"], 4),

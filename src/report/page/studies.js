@@ -49,28 +49,44 @@ function deviceJobs() {
   for (const entry of ofKind("study:device")) {
     const name = text(entry.record, "workload");
     if (!name) continue;
+    const engine = text(entry.record, "engine"), by = engine && engine !== "tessera" ? `, ${engine}` : "";
     const measured = { cpu: number(entry.record, "measured.cpu_seconds"), cuda: number(entry.record, "measured.cuda_seconds") };
-    if (isNumber(measured.cpu) || isNumber(measured.cuda)) jobs.push({ entry, name, how: "measured", host: measured.cpu, others: [["GPU", measured.cuda]] });
+    if (isNumber(measured.cpu) || isNumber(measured.cuda)) jobs.push({ entry, name, by, how: "measured", host: measured.cpu, others: [[`GPU${by}`, measured.cuda]] });
     const predicted = list(entry.record, "predicted").filter(isObject);
     const host = predicted.find((one) => text(one, "device") === "cpu");
     const others = predicted.filter((one) => text(one, "device") !== "cpu").map((one) => [text(one, "device_name") || "GPU", number(one, "seconds")]);
-    if (host) jobs.push({ entry, name, how: "predicted", host: number(host, "seconds"), others });
+    if (host) jobs.push({ entry, name, by, how: "predicted", host: number(host, "seconds"), others });
   }
   return jobs;
 }
 
+/** Bars of jobs: one for each device and engine. A job that was recorded again gets a row of its own. */
+function deviceBars(body, title, jobs) {
+  const rows = [], counts = new Map(), placed = jobs.map((job) => {
+    const key = `${job.name}${job.by}`, count = counts.get(key) ?? 0, row = `${job.name}\n${count}`;
+    counts.set(key, count + 1);
+    if (!rows.includes(row)) rows.push(row);
+    return { ...job, x: rows.indexOf(row) };
+  });
+  const line = (name, own, read) => ({ name, points: own.map((job) => ({ x: job.x, y: [read(job)] })).filter((point) => isNumber(point.y[0])) });
+  const bars = [...groupBy(placed, (job) => job.by)].flatMap(([by, own]) => [line(`CPU${by}`, own, (job) => job.host),
+    ...unique(own.flatMap((job) => job.others.map(([name]) => name))).map((name) => line(name, own, (job) => otherDevice(job, name)))]).filter((each) => each.points.length);
+  drawFigure(body, { title, what: "Whole jobs, with opening the device and reading and writing files.", entries: jobs.map((job) => job.entry), bars: true, wide: true, seriesName: "device",
+    height: 120 + rows.length * (10 + 11 * bars.length), x: { label: "", words: rows.map((row) => row.split("\n")[0]) }, measures: [{ ...TIME, log: true }], series: bars });
+}
+
+const otherDevice = (job, name) => (job.others.find(([own]) => own === name) || [])[1];
+
 function devicePage(body) {
   for (const [how, jobs] of groupBy(deviceJobs(), (job) => job.how)) {
-    const entries = jobs.map((job) => job.entry), words = jobs.map((job) => job.name), devices = unique(jobs.flatMap((job) => job.others.map(([name]) => name)));
-    const other = (job, name) => (job.others.find(([own]) => own === name) || [])[1];
-    const bars = [{ name: "CPU", points: jobs.map((job, x) => ({ x, y: [job.host] })) }, ...devices.map((name) => ({ name, points: jobs.map((job, x) => ({ x, y: [other(job, name)] })) }))];
-    drawFigure(body, { title: `Jobs on each device, ${how}`, what: "Whole jobs, with opening the device and reading and writing files.", entries, bars: true, wide: true, seriesName: "device",
-      height: 120 + jobs.length * (10 + 11 * bars.length), x: { label: "", words }, measures: [{ ...TIME, log: true }], series: bars.filter((line) => line.points.some((point) => isNumber(point.y[0]))) });
-    const hosts = jobs.map((job) => job.host).filter((value) => value > 0), low = Math.min(...hosts), high = Math.max(...hosts);
-    const lines = devices.map((name) => ({ name, kind: "points", points: jobs.filter((job) => job.host > 0 && other(job, name) > 0).map((job) => ({ x: job.host, y: [other(job, name)], note: job.name })) }));
-    if (hosts.length) drawFigure(body, { title: `CPU against GPU, ${how}`, what: "Each mark is a job: its time on the CPU across, on the other device upwards. Below the line of equal time the other device is faster.", entries, wide: true, tall: true,
+    const peers = new Set(jobs.filter((job) => job.by).map((job) => job.name)), both = jobs.filter((job) => peers.has(job.name)), ours = jobs.filter((job) => !peers.has(job.name));
+    if (both.length) deviceBars(body, `Jobs on each device beside peers, ${how}`, both);
+    if (ours.length) deviceBars(body, `Jobs on each device, ${how}`, ours);
+    const hosts = jobs.map((job) => job.host).filter((value) => value > 0), low = Math.min(...hosts), high = Math.max(...hosts), devices = unique(jobs.flatMap((job) => job.others.map(([name]) => name)));
+    const lines = devices.map((name) => ({ name, kind: "points", points: jobs.filter((job) => job.host > 0 && otherDevice(job, name) > 0).map((job) => ({ x: job.host, y: [otherDevice(job, name)], note: job.name })) }));
+    if (hosts.length) drawFigure(body, { title: `CPU against GPU, ${how}`, what: "Each mark is a job: its time on the CPU across, on the other device upwards. Below the line of equal time the other device is faster.", entries: jobs.map((job) => job.entry), wide: true, tall: true,
       x: { label: "time on the CPU", unit: "seconds", log: true }, measures: [{ label: "time on the other device", unit: "seconds", log: true }],
-      series: [...lines, { name: "break-even: equal time", plain: true, dash: "guide", kind: "line", points: [{ x: low, y: [low] }, { x: high, y: [high] }] }] });
+      series: [...lines.filter((line) => line.points.length), { name: "break-even: equal time", plain: true, dash: "guide", kind: "line", points: [{ x: low, y: [low] }, { x: high, y: [high] }] }] });
   }
 }
 
