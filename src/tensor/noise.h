@@ -94,14 +94,16 @@ typedef struct tess_noise {
     tess_noise_patch *patches;
     struct tess_noise_triple *triples; /* of three channels, else NULL: what they share at a place */
     int64_t triple_count, triple_most;
-    double shared;            /* sum over the slices before this one that have noise */
-    int64_t shared_count;     /* of these slices */
-    tess_noise_patch *plain;  /* the same patches without a pattern of 2 x 2 samples */
-    unsigned char *places;    /* of the patches: the field of a grid over the image in which each lies */
-    unsigned char *equal;     /* of the patches: pairs of equal neighbours (noise_bound.c) */
-    float *singles;           /* samples of some patches */
-    uint64_t *order;          /* scratch for sorting, of size 2 * most */
-    int64_t slice;            /* of a volume: the present one */
+    double shared;           /* sum over the slices before this one that have noise */
+    int64_t shared_count;    /* of these slices */
+    tess_noise_patch *plain; /* the same patches without a pattern of 2 x 2 samples */
+    unsigned char *places;   /* of the patches: the field of a grid over the image in which each lies */
+    unsigned char *equal;    /* of the patches: pairs of equal neighbours (noise_bound.c) */
+    int64_t pairs[TESS_NOISE_CHANNELS],
+        varied[TESS_NOISE_CHANNELS]; /* in all patches that are not constant; these */
+    float *singles;                  /* samples of some patches */
+    uint64_t *order;                 /* scratch for sorting, of size 2 * most */
+    int64_t slice;                   /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */
     struct tess_noise_sketch *sketches; /* the same, of what the slices' levels come from */
 } tess_noise;

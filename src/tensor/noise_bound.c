@@ -224,8 +224,7 @@ void tess_noise_limit_level(const tess_noise *noise, int channel, double equal, 
         return;
     }
     bounds b = find_bounds(&v, level);
-    const double stirred =
-        v.step / (2 * sqrt(acos(-1)) * equal); /* noise that leaves so many neighbours equal */
+    const double stirred = tess_noise_stirred(v.step, equal);
     if (equal > often && v.step > 0 && level->sigma > 1.5 * stirred)
         add_bound(&b, stirred, level->sigma);
     if (!b.contradicted)

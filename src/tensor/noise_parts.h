@@ -3,6 +3,8 @@
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
 
+#include <math.h>
+
 #include "tensor/noise.h"
 
 enum { TESS_NOISE_CLIP_STEPS = 256 };
@@ -134,6 +136,13 @@ static inline int64_t tess_noise_singles(int64_t patches)
  * floats, the least difference (noise_steps.c). */
 unsigned char tess_noise_count_equal(float x[TESS_NOISE_SIDE][TESS_NOISE_SIDE]);
 void tess_noise_find_step(tess_noise *noise, int channel, const float *line);
+/* White noise that leaves this share of neighbours equal in values of this step. */
+static inline double tess_noise_stirred(double step, double share)
+{
+    return step / (2 * sqrt(acos(-1)) * share);
+}
+/* Whether a part of the patch is constant, as at the shore of a lake, in an image whose other patches are not. */
+bool tess_noise_is_partly_flat(const tess_noise *noise, int channel, int64_t patch);
 /* Lowers a level that the values of the samples contradict (noise_bound.c). `equal`: share of equal neighbours in the patches
  * that it comes from. Overwrites noise->order. */
 void tess_noise_limit_level(const tess_noise *noise, int channel, double equal, tess_noise_level *level);

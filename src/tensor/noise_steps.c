@@ -4,7 +4,11 @@
 
 #include "tensor/noise_parts.h"
 
-enum { SIDE = TESS_NOISE_SIDE };
+enum { SIDE = TESS_NOISE_SIDE, PAIRS = 2 * SIDE * (SIDE - 1) };
+static const double common =
+    0.25; /* share of equal neighbours in an image with flat areas or few values everywhere */
+static const double some = 0.05; /* in a patch */
+static const double clearly = 4; /* what varies in a patch, to noise that leaves so many neighbours equal */
 
 unsigned char tess_noise_count_equal(float x[TESS_NOISE_SIDE][TESS_NOISE_SIDE])
 {
@@ -31,4 +35,15 @@ void tess_noise_find_step(tess_noise *noise, int channel, const float *line)
         finest = quantum > 0 ? a : fmin(difference, finest);
     }
     noise->finest[channel] = finest;
+}
+
+bool tess_noise_is_partly_flat(const tess_noise *noise, int channel, int64_t patch)
+{
+    const tess_noise_patch *p = &noise->patches[channel * noise->most + patch];
+    const double share = noise->equal[channel * noise->most + patch] / (double)PAIRS,
+                 varies = sqrt(
+                     (9 * (double)p->middle * (double)p->middle + 6 * (double)p->high * (double)p->high) /
+                     15);
+    return share > some && (double)noise->pairs[channel] < common * PAIRS * (double)noise->varied[channel] &&
+           varies > clearly * tess_noise_stirred(noise->finest[channel], share);
 }

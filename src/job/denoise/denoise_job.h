@@ -27,10 +27,11 @@ typedef struct tess_denoise_look {
     tess_scale unit;            /* the samples that are 0 and 1 */
     double low, high, mean;     /* of all values */
     double low_tail, high_tail; /* 1 % are below, 1 % above */
+    double low_mean;            /* 1 % of the means over neighbours are below (look/below.h) */
     /* For each of the first channels. */
     double channel_low[TESS_NOISE_CHANNELS], channel_high[TESS_NOISE_CHANNELS];
     /* Values far from all others, as markers of missing data are: */
-    bool outliers;
+    bool outliers, apart; /* apart: not as far, but all of them are one value below the others */
     double outlier, bulk_low, bulk_high;
     tess_scale ends; /* the least and largest sample, as the file has them, defects included */
     /* Samples that stand alone, far from their surroundings (look/defects.h), by their index without alpha; not among

@@ -73,6 +73,12 @@ static void report_output(const tess_denoise_settings *settings, const tess_deno
                   "alpha, say so "
                   "(gdal_edit.py -colorinterp_4 alpha)",
                   file->input);
+    if (in->channels == 4 && !in->alpha && tess_axes_name(in->axes)[0])
+        tess_note(
+            &settings->common, TESS_NOTE_WARNING,
+            "%s: its four channels are denoised like bands; if the last one is alpha, write the image as "
+            "PNG or TIFF with alpha, or leave it out (%s in Python)",
+            file->input, in->axes == TESS_AXES_CHW ? "array[:3]" : "array[..., :3]");
     const double most = tess_samples_full_scale(in->dtype);
     if (tess_denoise_rescales(file))
         tess_note(&settings->common, TESS_NOTE_WARNING,

@@ -10,6 +10,7 @@
 #include "job/denoise/denoise.h"
 #include "job/denoise/look/alike.h"
 #include "job/denoise/look/bands.h"
+#include "job/denoise/look/below.h"
 #include "job/denoise/look/defects.h"
 #include "job/denoise/look/outliers.h"
 #include "job/denoise/look/rounding.h"
@@ -39,6 +40,7 @@ typedef struct looking {
     tess_rounding rounding;
     float *tail; /* every `stride`-th value, for the tails */
     int64_t tail_count, stride;
+    tess_below below;
     double origin, squares; /* of the distances from the first value */
     double sum, low[TESS_NOISE_CHANNELS],
         high[TESS_NOISE_CHANNELS]; /* the last one also covers all further channels */
@@ -99,6 +101,7 @@ static void count_values(looking *l, const float *values)
             l->tail[l->tail_count++] = values[i];
         count_value(l, values[i], i % l->colours, l->counted);
     }
+    tess_below_row(&l->below, values);
     l->counted++;
     if (l->integers)
         tess_rounding_row(&l->rounding, values);
@@ -232,6 +235,7 @@ static tess_status conclude(looking *l, tess_denoise_look *look, tess_error *err
     }
     if (l->seek_defects)
         TESS_TRY(keep_defects(l, look, error));
+    look->low_mean = tess_below_end(&l->below);
     look->found = l->found;
     look->spans = l->spans, look->bands = l->bands;
     l->spans = l->bands = NULL;
@@ -284,6 +288,7 @@ static tess_status take_memory(looking *l, bool noise, tess_error *error)
     if (l->seek_defects)
         TESS_TRY(tess_defects_begin(&l->defects, info->width, l->colours, info->height,
                                     tess_denoise_rows(info), error));
+    TESS_TRY(tess_below_begin(&l->below, tess_denoise_rows(info), info->width, l->colours, error));
     if (l->compares)
         TESS_TRY(tess_alike_begin(&l->alike, info->width, error));
     l->integers = info->dtype != TESS_F32 && info->dtype != TESS_F64;
@@ -299,6 +304,7 @@ static void release(looking *l)
     tess_reader_close(l->reader);
     tess_defects_release(&l->defects);
     tess_alike_release(&l->alike);
+    tess_below_release(&l->below);
     tess_rounding_release(&l->rounding);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         tess_small_free(parts[i]);

@@ -18,14 +18,17 @@ bool tess_denoise_is_usual_fill(double value)
 
 /* Finds the widest gap between neighbours in the sorted values and compares it with the spread of the values on its
  * other side. If the gap is many times that spread, the part beyond it is not signal. A smaller gap suffices if that
- * part is a single value that several samples have, and a still smaller one if it is a common fill value. */
+ * part is a single value that several samples have, and a still smaller one if it is a common fill value. A value of several
+ * samples below all others may also mark missing data where the gap is a part of the spread. */
 void tess_denoise_find_outliers(const float *sorted, int64_t count, tess_denoise_look *look)
 {
     static const double FAR = 4, FAR_AND_EQUAL = 0.5, FAR_AND_USUAL = 0.05;
-    double widest = 0, below = look->low, above = look->high;
+    static const double APART = 0.1, WIDER = 8; /* of the spread; than the gaps between the others */
+    double widest = 0, second = 0, below = look->low, above = look->high;
     int64_t rank = 0; /* values below the gap */
     for (int64_t i = 0; i <= count; i++) {
         const double from = i ? sorted[i - 1] : look->low, to = i < count ? sorted[i] : look->high;
+        second = fmax(second, fmin(to - from, widest));
         if (to - from > widest) {
             widest = to - from;
             below = from;
@@ -47,6 +50,8 @@ void tess_denoise_find_outliers(const float *sorted, int64_t count, tess_denoise
         spread > 0 && widest > spread * (one && tess_denoise_is_usual_fill(sample) ? FAR_AND_USUAL
                                          : one && outside > 1                      ? FAR_AND_EQUAL
                                                                                    : FAR);
+    look->apart =
+        !upper && one && outside > 1 && spread > 0 && widest > APART * spread && widest > WIDER * second;
 }
 
 #define WIDEN(type)                                                                                          \

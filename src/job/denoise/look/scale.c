@@ -5,6 +5,7 @@
 
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
+#include "job/denoise/look/below.h"
 #include "job/denoise/look/outliers.h"
 
 /* largest ratio between ranges of bands, and between their noise, that counts as similar */
@@ -69,7 +70,7 @@ static bool looks_like_unit(const tess_denoise_settings *s, const tess_denoise_f
     const tess_denoise_look *look = &file->look;
     const double sigma = file->sigma_estimated ? look->noise.sigma : s->sigma > 0 ? s->sigma : 0.05;
     return look->low_tail >= fmax(-0.5, -3 * sigma - 0.02) && look->high_tail <= 1.5 && look->low >= -2 &&
-           look->high <= 3;
+           look->high <= 3 && !(file->sigma_estimated && tess_denoise_lies_below(s, file));
 }
 
 static void set_scale(tess_denoise_file *file, double low, double high, const char *origin)
@@ -95,7 +96,7 @@ static tess_sample_words words_of(const tess_denoise_file *file, double value)
 static tess_status doubt_outliers(const tess_denoise_file *file, tess_error *error)
 {
     const tess_denoise_look *look = &file->look;
-    if (!look->outliers)
+    if (!look->outliers && !look->apart)
         return TESS_OK;
     char text[320];
     tess_denoise_outliers_text(file, text, sizeof text);
@@ -220,11 +221,8 @@ static void doubt_ends(const tess_denoise_settings *s, const tess_denoise_file *
         note_outliers(s, file);
     /* Without the outliers if they are below. */
     const double low = marks && look->outlier < BELOW ? look->bulk_low : look->low;
-    if (look->found > 0 && look->low_tail < BELOW && low < BELOW)
-        tess_note(&s->common, TESS_NOTE_WARNING,
-                  "%s: samples down to %s lie below the range, where networks do poorly; give `range` with "
-                  "that as its lower end",
-                  file->input, words_of(file, low).text);
+    if (tess_denoise_lies_below(s, file) || (look->found > 0 && look->low_tail < BELOW && low < BELOW))
+        tess_denoise_note_below(s, file, low);
 }
 
 /* Highlights of floats on [0,1]: they keep their values, unless the output has integers. */
@@ -257,6 +255,8 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
         note_outliers(s, file);
     else
         note_highlights(s, file);
+    if (tess_denoise_lies_below(s, file)) /* a level is given, else the range would be that of the data */
+        tess_denoise_note_below(s, file, look->low);
 }
 
 bool tess_denoise_scale_is_of_type(const tess_denoise_file *file)
