@@ -221,7 +221,8 @@ static void doubt_ends(const tess_denoise_settings *s, const tess_denoise_file *
         note_outliers(s, file);
     /* Without the outliers if they are below. */
     const double low = marks && look->outlier < BELOW ? look->bulk_low : look->low;
-    if (tess_denoise_lies_below(s, file) || (look->found > 0 && look->low_tail < BELOW && low < BELOW))
+    if ((!marks && tess_denoise_lies_below(s, file)) ||
+        (look->found > 0 && look->low_tail < BELOW && low < BELOW))
         tess_denoise_note_below(s, file, low);
 }
 
@@ -255,7 +256,8 @@ static void doubt_contrast(const tess_denoise_settings *s, const tess_denoise_fi
         note_outliers(s, file);
     else
         note_highlights(s, file);
-    if (tess_denoise_lies_below(s, file)) /* a level is given, else the range would be that of the data */
+    if (!look->outliers &&
+        tess_denoise_lies_below(s, file)) /* a level is given, else the range would be that of the data */
         tess_denoise_note_below(s, file, look->low);
 }
 
