@@ -151,4 +151,19 @@ for what, array in (("line integrals", lines), ("line integrals up to 1", lines 
     text = said(operator="radon", angles=list(HALF))
     bench.check("transmission" not in text, f"{what}: {text!r}")
 
+# --- a background -------------------------------------------------------------------------------------------------------
+
+thick = sinogram(HALF, noise=0) * 2
+for flat in (0.85, 0.95, 1, 1.05, 1.15):
+    save("y.npy", random.poisson(20000 * np.exp(-thick)).astype(np.uint16))
+    text = said("reconstruct", operator="radon", angles=list(HALF), flat=20000 * flat)
+    told = f'"flat" is {"brighter" if flat > 1 else "darker"} than the light of the scan' in text
+    bench.check(told == (flat != 1) and "wider" not in text and ("line integrals are 0" in text) == told, f"a flat of {flat}: {text!r}")
+for what, array, background in (("an offset", lines + 0.1, True), ("a negative offset", lines - 0.1, True), ("nothing", lines, False), ("much noise", sinogram(HALF, noise=0.3), False),
+                                ("wider than the detector", sinogram(HALF, 19.5, 40), False), ("a disk wider than the detector", sinogram(HALF, disks=[(0.02, 0, 0, 33)]), False),
+                                ("light that drifts", lines + np.linspace(0, 0.2, len(HALF))[:, None], False)):
+    save("y.npy", array.astype(np.float32))
+    text = said("reconstruct", operator="radon", angles=list(HALF))
+    bench.check(("an offset was added" in text) == background, f"{what}: {text!r}")
+
 bench.finish()

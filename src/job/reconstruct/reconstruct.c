@@ -14,6 +14,7 @@
 #include "job/reconstruct/problem/data.h"
 #include "job/reconstruct/reconstruct_impl.h"
 #include "job/reconstruct/run/settle.h"
+#include "job/reconstruct/scan/background.h"
 #include "job/reconstruct/scan/fit.h"
 #include "job/reconstruct/scan/rings.h"
 
@@ -70,7 +71,7 @@ static tess_status plan(tess_reconstruct_job *job, tess_error *error)
 static void warn_truncated(const tess_problem *p, const tess_common *common)
 {
     const bool columns = p->edge >= p->edge_rows;
-    if (p->transmission)
+    if (p->transmission || tess_background_note(p, common))
         return; /* that is said */
     if (tess_problem_truncated(p) && p->physics == TESS_PHYSICS_CONE)
         tess_note(common, TESS_NOTE_WARNING,

@@ -134,6 +134,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
     }
     if (p->outside > 0)
         add_outside(own, p);
+    if (ran && p->background != 0)
+        tess_json_set_double(own, "background", p->background * tess_problem_measured_unit(p));
     if (ran && tess_problem_truncated(p))
         tess_json_set_double(own, "edge_share", fmax(p->edge, p->edge_rows));
     if (p->dead_count)

@@ -202,8 +202,10 @@ static tess_status read_scan(tess_problem *p, tess_workspace *w, tess_error *err
     if (status == TESS_OK)
         status = tess_problem_each_view(p, w->host.rows[1], &p->starved, take_view, &target, error);
     tess_detector_resampler_close(&resampler);
-    if (looked_at)
+    if (looked_at) {
         p->edge = tess_shadow_edge(&shadow);
+        p->background = tess_shadow_background(&shadow, &p->background_share);
+    }
     tess_shadow_close(&shadow);
     return status;
 }

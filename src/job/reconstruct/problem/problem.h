@@ -110,6 +110,8 @@ typedef struct tess_problem {
     double outside;       /* what the columns outside of the image's shadow hold, as a share of the largest */
     double edge_rows;     /* of a volume, `edge` of the outer rows */
     double edge;          /* the same of the outer columns of the detector; set when they are read */
+    double background;    /* of a sinogram: what all rays beside the object hold (scan/background.h) */
+    double background_share; /* of the largest */
     bool circle;
     double centre;  /* the column at which a sinogram shows the axis */
     double axis[2]; /* the pixel through which it passes, (row, column) */

@@ -122,6 +122,7 @@ void tess_shadow_add(tess_shadow *s, int64_t view, const float *values)
         add(&bin->outside, value);
         add(&s->by_sector[(int64_t)away * s->sectors + sector], value);
     }
+    tess_background_add(&s->background, p->columns, values);
     for (int64_t i = 0; i < edge; i++) {
         s->edge[0] += (double)values[i];
         s->edge[1] += (double)values[p->columns - 1 - i];
@@ -143,6 +144,13 @@ double tess_shadow_edge(const tess_shadow *s)
     const tess_problem *p = s->problem;
     const double most = largest(s), count = (double)(p->count * tess_min_i64(EDGE, p->columns));
     return most > 0 ? fmax(s->edge[0], s->edge[1]) / count / most : 0;
+}
+
+double tess_shadow_background(const tess_shadow *s, double *share)
+{
+    const double most = largest(s), value = tess_background_value(&s->background, most);
+    *share = value != 0 ? value / most : 0;
+    return value;
 }
 
 /* The mean, or 0 if a background or noise explains it. */

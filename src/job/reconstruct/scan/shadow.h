@@ -7,6 +7,7 @@
 #define TESS_JOB_RECONSTRUCT_SCAN_SHADOW_H
 
 #include "job/reconstruct/problem/problem.h"
+#include "job/reconstruct/scan/background.h"
 
 typedef struct tess_shadow_bin tess_shadow_bin;
 typedef struct tess_shadow_seen tess_shadow_seen;
@@ -17,7 +18,8 @@ typedef struct tess_shadow {
     tess_shadow_bin *bins;       /* by the distance from the column that sees the middle of the image */
     int64_t sectors;             /* of half a turn */
     tess_shadow_seen *by_sector; /* [distance][sector]: what is seen outside of the image */
-    double edge[2];              /* sums of the outer columns, on the left and on the right */
+    tess_background background;
+    double edge[2]; /* sums of the outer columns, on the left and on the right */
 } tess_shadow;
 
 /* Whether some column sees nothing of the image in some view; false if there is a view that sees nothing at all. */
@@ -29,6 +31,8 @@ tess_status tess_shadow_open(const tess_problem *problem, tess_shadow *shadow,
 void tess_shadow_add(tess_shadow *shadow, int64_t view, const float *values);
 /* Mean of the outer columns on one side, as a share of the largest mean. */
 double tess_shadow_edge(const tess_shadow *shadow);
+/* What all rays hold beside the object; *share: of the largest mean. */
+double tess_shadow_background(const tess_shadow *shadow, double *share);
 /* Pixels that the image needs on each side for all that is seen outside; 0: none. *share: of what is seen there. */
 int64_t tess_shadow_margin(const tess_shadow *shadow, double *share);
 void tess_shadow_close(tess_shadow *shadow);
