@@ -50,8 +50,9 @@ void tess_denoise_find_outliers(const float *sorted, int64_t count, tess_denoise
         spread > 0 && widest > spread * (one && tess_denoise_is_usual_fill(sample) ? FAR_AND_USUAL
                                          : one && outside > 1                      ? FAR_AND_EQUAL
                                                                                    : FAR);
-    look->apart =
-        !upper && one && outside > 1 && spread > 0 && widest > APART * spread && widest > WIDER * second;
+    /* Zeros have a rule of their own (zeros.h), and dead pixels are 0. */
+    look->apart = sample != 0 && !upper && one && outside > 1 && spread > 0 && widest > APART * spread &&
+                  widest > WIDER * second;
 }
 
 #define WIDEN(type)                                                                                          \
