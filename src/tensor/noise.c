@@ -94,7 +94,8 @@ static void begin_image(tess_noise *noise)
 {
     noise->rows = noise->triple_count = 0;
     for (int c = 0; c < TESS_NOISE_CHANNELS; c++) {
-        noise->count[c] = noise->samples[c] = noise->pairs[c] = noise->varied[c] = 0;
+        noise->count[c] = noise->samples[c] = 0;
+        noise->flat_in_part[c] = false;
         noise->finest[c] = INFINITY;
         noise->weave[c] = (tess_noise_weave){0};
         noise->least[c] = (tess_noise_limit){.value = INFINITY};
@@ -265,8 +266,6 @@ static void take_patches(tess_noise *noise, int channel, int64_t patch_row)
             continue;
         places[count] = (unsigned char)(down * TESS_NOISE_GRID + at * TESS_NOISE_GRID / (width - SIDE + 1));
         noise->equal[channel * noise->most + count] = equal;
-        if (patches[count].middle + patches[count].high > 0)
-            noise->pairs[channel] += equal, noise->varied[channel]++;
         if (count % TESS_NOISE_SPARSE == 0)
             noise->singles[channel * tess_noise_singles(noise->most) + count / TESS_NOISE_SPARSE] = single;
         noise->count[channel]++;
@@ -317,8 +316,10 @@ void tess_noise_row(tess_noise *noise, const float *values, const unsigned char 
     }
     if (noise->triple_most && patch_row >= 0 && patch_row % (2 * noise->step) == 0)
         tess_noise_take_triples(noise, patch_row / noise->step);
-    noise->rows++;
-    if (noise->slices && noise->rows == noise->shape.height) {
+    if (++noise->rows < noise->shape.height)
+        return;
+    tess_noise_find_flat(noise);
+    if (noise->slices) {
         tess_noise_end_slice(noise);
         begin_image(noise);
     }

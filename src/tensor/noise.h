@@ -99,11 +99,10 @@ typedef struct tess_noise {
     tess_noise_patch *plain; /* the same patches without a pattern of 2 x 2 samples */
     unsigned char *places;   /* of the patches: the field of a grid over the image in which each lies */
     unsigned char *equal;    /* of the patches: pairs of equal neighbours (noise_bound.c) */
-    int64_t pairs[TESS_NOISE_CHANNELS],
-        varied[TESS_NOISE_CHANNELS]; /* in all patches that are not constant; these */
-    float *singles;                  /* samples of some patches */
-    uint64_t *order;                 /* scratch for sorting, of size 2 * most */
-    int64_t slice;                   /* of a volume: the present one */
+    bool flat_in_part[TESS_NOISE_CHANNELS]; /* a few patches are: they are left out (noise_steps.c) */
+    float *singles;                         /* samples of some patches */
+    uint64_t *order;                        /* scratch for sorting, of size 2 * most */
+    int64_t slice;                          /* of a volume: the present one */
     tess_noise_level *slices; /* of a volume, else NULL: the levels of each slice, channel by channel */
     struct tess_noise_sketch *sketches; /* the same, of what the slices' levels come from */
 } tess_noise;

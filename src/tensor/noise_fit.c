@@ -68,7 +68,8 @@ static int64_t choose(const tess_noise *noise, int channel, const tess_noise_cli
         const int64_t index = (int64_t)(keys[i] & UINT32_MAX);
         const tess_noise_patch *patch = &patches[index];
         const double kept = kept_of(clip, patch);
-        if (kept > 0 && patch->middle + patch->high > 0 && !tess_noise_is_partly_flat(noise, channel, index))
+        if (kept > 0 && patch->middle + patch->high > 0 &&
+            !(noise->flat_in_part[channel] && tess_noise_is_partly_flat(noise, channel, index)))
             keys[chosen++] = tess_noise_key(patch->low / sqrt(kept), index);
     }
     tess_noise_sort(keys, chosen, noise->order + noise->most);

@@ -141,8 +141,10 @@ static inline double tess_noise_stirred(double step, double share)
 {
     return step / (2 * sqrt(acos(-1)) * share);
 }
-/* Whether a part of the patch is constant, as at the shore of a lake, in an image whose other patches are not. */
+/* Whether a part of the patch is constant, as at the shore of a lake. */
 bool tess_noise_is_partly_flat(const tess_noise *noise, int channel, int64_t patch);
+/* After the last row: sets flat_in_part of the channels in which a few patches are so, and most vary everywhere. */
+void tess_noise_find_flat(tess_noise *noise);
 /* Lowers a level that the values of the samples contradict (noise_bound.c). `equal`: share of equal neighbours in the patches
  * that it comes from. Overwrites noise->order. */
 void tess_noise_limit_level(const tess_noise *noise, int channel, double equal, tess_noise_level *level);

@@ -8,6 +8,7 @@ enum { SIDE = TESS_NOISE_SIDE, PAIRS = 2 * SIDE * (SIDE - 1) };
 static const double common =
     0.25; /* share of equal neighbours in an image with flat areas or few values everywhere */
 static const double some = 0.05; /* in a patch */
+static const double few = 0.15;  /* share of patches: shores have 0.05, blurred pages and codes 0.3 to 0.9 */
 static const double clearly = 4; /* what varies in a patch, to noise that leaves so many neighbours equal */
 
 unsigned char tess_noise_count_equal(float x[TESS_NOISE_SIDE][TESS_NOISE_SIDE])
@@ -37,13 +38,31 @@ void tess_noise_find_step(tess_noise *noise, int channel, const float *line)
     noise->finest[channel] = finest;
 }
 
+static double varies(const tess_noise_patch *p)
+{
+    return sqrt((9 * (double)p->middle * (double)p->middle + 6 * (double)p->high * (double)p->high) / 15);
+}
+
 bool tess_noise_is_partly_flat(const tess_noise *noise, int channel, int64_t patch)
 {
-    const tess_noise_patch *p = &noise->patches[channel * noise->most + patch];
-    const double share = noise->equal[channel * noise->most + patch] / (double)PAIRS,
-                 varies = sqrt(
-                     (9 * (double)p->middle * (double)p->middle + 6 * (double)p->high * (double)p->high) /
-                     15);
-    return share > some && (double)noise->pairs[channel] < common * PAIRS * (double)noise->varied[channel] &&
-           varies > clearly * tess_noise_stirred(noise->finest[channel], share);
+    const int64_t at = channel * noise->most + patch;
+    const double share = noise->equal[at] / (double)PAIRS;
+    return share > some &&
+           varies(&noise->patches[at]) > clearly * tess_noise_stirred(noise->finest[channel], share);
+}
+
+void tess_noise_find_flat(tess_noise *noise)
+{
+    for (int c = 0; c < noise->shape.channels; c++) {
+        int64_t varied = 0, equal = 0, flat = 0;
+        for (int64_t i = 0; i < noise->count[c]; i++) {
+            if (!(varies(&noise->patches[c * noise->most + i]) > 0))
+                continue;
+            varied++;
+            equal += noise->equal[c * noise->most + i];
+            flat += tess_noise_is_partly_flat(noise, c, i);
+        }
+        noise->flat_in_part[c] =
+            (double)equal < common * PAIRS * (double)varied && (double)flat < few * (double)varied;
+    }
 }
