@@ -91,7 +91,7 @@ def main():
                 if seconds:
                     print(f"{job['workload']:28} {device:6} {seconds:9.3f} {best['wall']:9.3f} {best['after_import_seconds']:9.3f}  "
                           f"{best['wall'] / seconds:.1f}, {best['after_import_seconds'] / seconds:.1f}", flush=True)
-    (out / "device_pytorch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            (out / "device_pytorch.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))  # after each job: a run that is cut short keeps them
 
 
 main()
