@@ -7,6 +7,8 @@ PREFIX ?= /usr/local
 PRESET ?= cpu
 BUILD  ?= build
 DATA   ?= $(TESSERA_DATA)
+# Tests at once. Each takes two cores at most, and waits for files and for starts of programs in between.
+JOBS   ?= 2
 
 .PHONY: demo docs check check-long check-gpu check-sanitize check-thread build install deb packages format clean
 
@@ -22,7 +24,7 @@ build: packages
 	@cmake --build $(BUILD) --parallel
 
 check: build
-	@cd $(BUILD) && TESSERA_DATA="$(DATA)" ctest --output-on-failure --label-exclude long
+	@cd $(BUILD) && TESSERA_DATA="$(DATA)" ctest --output-on-failure --parallel $(JOBS) --label-exclude long
 
 # Published PSNR on whole sets, big memory limits, hundreds of random plans: about half an hour.
 check-long: build

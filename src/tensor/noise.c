@@ -192,9 +192,9 @@ static float without_pattern(float x[SIDE][SIDE])
     return square;
 }
 
-/* Returns the exponent of a power of two that scales the largest sample to about 1, so that squares neither
- * underflow nor overflow. */
-static int exponent_of(float x[SIDE][SIDE])
+/* Returns a power of two that divides the largest sample to about 1, so that squares neither underflow nor overflow. Its
+ * inverse is a normal float, too, so that products replace calls of ldexpf. */
+static float scale_of(float x[SIDE][SIDE])
 {
     float largest = 0;
     int exponent;
@@ -202,7 +202,7 @@ static int exponent_of(float x[SIDE][SIDE])
         for (int k = 0; k < SIDE; k++)
             largest = fmaxf(largest, fabsf(x[y][k]));
     frexpf(largest, &exponent);
-    return exponent;
+    return ldexpf(1, exponent < -126 ? -126 : exponent > 126 ? 126 : exponent);
 }
 
 /* *plain: the same without a pattern of 2 x 2 samples, so that each high band has one degree of freedom less, and the
@@ -219,25 +219,21 @@ static bool measure(float x[SIDE][SIDE], tess_noise_patch *patch, tess_noise_pat
         }
     if (!isfinite(sum))
         return false;
-    const int exponent = exponent_of(x);
-    const float mean = ldexpf(sum / SAMPLES, -exponent);
-    for (int y = 0; y < SIDE; y++)
-        for (int k = 0; k < SIDE; k++)
-            x[y][k] = ldexpf(x[y][k], -exponent);
+    const float scale = scale_of(x), inverse = 1 / scale, mean = inverse * (sum / SAMPLES);
     for (int y = 0; y < SIDE; y++)
         for (int k = 0; k < SIDE; k++) {
-            x[y][k] -= mean;
+            x[y][k] = inverse * x[y][k] - mean;
             square += x[y][k] * x[y][k];
         }
     const bands all = high_bands(x, &left);
     const float rest = without_pattern(x) - left.middle - left.high;
-    patch->mean = plain->mean = first + ldexpf(mean, exponent);
-    patch->low = ldexpf(sqrtf(fmaxf(square - all.middle - all.high, 0) / 48), exponent);
-    patch->middle = ldexpf(sqrtf(all.middle / 9), exponent);
-    patch->high = ldexpf(sqrtf(all.high / 6), exponent);
-    plain->low = ldexpf(sqrtf(fmaxf(rest, 0) / 47), exponent);
-    plain->middle = ldexpf(sqrtf(left.middle / 8), exponent);
-    plain->high = ldexpf(sqrtf(left.high / 5), exponent);
+    patch->mean = plain->mean = first + scale * mean;
+    patch->low = scale * sqrtf(fmaxf(square - all.middle - all.high, 0) / 48);
+    patch->middle = scale * sqrtf(all.middle / 9);
+    patch->high = scale * sqrtf(all.high / 6);
+    plain->low = scale * sqrtf(fmaxf(rest, 0) / 47);
+    plain->middle = scale * sqrtf(left.middle / 8);
+    plain->high = scale * sqrtf(left.high / 5);
     return true;
 }
 

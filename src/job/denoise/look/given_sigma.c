@@ -6,7 +6,7 @@
 #include "job/common/note.h"
 #include "job/denoise/denoise.h"
 
-enum { ROWS = 256 };
+enum { LEAST_ROWS = 32, ROWS = 256, SAMPLES = 40000 }; /* an estimate needs 14000 to be sure */
 
 typedef struct memory {
     char *samples;
@@ -55,7 +55,8 @@ tess_status tess_denoise_doubt_given_sigma(tess_engine *engine, const tess_denoi
     const int64_t colours = tess_denoise_colours(info);
     const size_t samples = (size_t)(info->width * info->channels);
     const bool whole = info->dtype != TESS_F32 && info->dtype != TESS_F64;
-    const tess_noise_shape shape = {tess_min_i64(info->height, ROWS), info->width, 0, (int)colours,
+    const int64_t rows = tess_min_i64(tess_max_i64(SAMPLES / info->width, LEAST_ROWS), ROWS);
+    const tess_noise_shape shape = {tess_min_i64(info->height, rows), info->width, 0, (int)colours,
                                     whole ? 1 / (file->scale.high - file->scale.low) : 0};
     if (!(file->sigma > 0) || file->sigma_estimated || settings->add_noise > 0 || file->two_values ||
         colours > TESS_NOISE_CHANNELS || tess_noise_bytes(&shape) == 0)
