@@ -47,10 +47,9 @@ static inline float widen(uint16_t value)
     return vgetq_lane_f32(vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)value << 16)), 0);
 }
 
-static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first,
+static void transform_weights(const void *weights, void *u, int64_t step, int64_t cin, int64_t first,
                               int64_t last)
 {
-    const int64_t step = blocks * cin * BLOCK;
     for (int64_t item = first; item < last; item++) {
         const uint16_t *g = (const uint16_t *)weights + item * 9 * BLOCK;
         const int64_t b = item / cin, i = item % cin;
@@ -71,9 +70,8 @@ static void transform_weights(const void *weights, void *u, int64_t blocks, int6
     }
 }
 
-static void transform_input(const void *const *pixel, int64_t cin, void *v, int64_t group, int64_t tile)
+static void transform_input(const void *const *pixel, int64_t cin, void *v, int64_t step, int64_t tile)
 {
-    const int64_t step = group * cin;
     uint16_t *to = (uint16_t *)v + tile / 2 * 2 * cin + tile % 2 * DEPTH;
     for (int64_t c = 0; c < cin; c += DEPTH) {
         float32x4_t rows[4][4], column[4];

@@ -91,7 +91,7 @@ static void transform_tile(const winograd_job *job, const channel_block *block, 
                   input[3] = {index / per_image, y - job->op->pad_before[TESS_HEIGHT],
                               x - job->op->pad_before[TESS_WIDTH]};
     find_pixels(job, 0, input, REACH, block->column, block->columns, wide, pixel);
-    job->kernels->winograd.input((const void *const *)pixel, block->columns, v, GROUP, tile);
+    job->kernels->winograd.input((const void *const *)pixel, block->columns, v, GROUP * block->columns, tile);
     find_pixels(job, 1, gradient, SIDE, block->row, block->rows, wide, pixel);
     job->sums.kernels->gradient(pixel, block->rows, u, GROUP, tile, bias);
 }

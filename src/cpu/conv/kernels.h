@@ -50,10 +50,10 @@ typedef struct tess_winograd_kernels {
     int block;   /* output channels per register block */
     int element; /* bytes */
     /* Transforms weights [cout block][cin][9][block] to u[point][blocks][cin * block], for the (block, cin)
-     * pairs first..last. */
-    void (*weights)(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first, int64_t last);
-    /* Transforms the (side + 2)^2 input pixels of tile `tile` of a group of `rows` to v[point][rows * cin]. */
-    void (*input)(const void *const *pixel, int64_t cin, void *v, int64_t rows, int64_t tile);
+     * pairs first..last. The points are `step` elements apart. */
+    void (*weights)(const void *weights, void *u, int64_t step, int64_t cin, int64_t first, int64_t last);
+    /* Transforms the (side + 2)^2 input pixels of tile `tile` of a group to v[point][tiles * cin]. */
+    void (*input)(const void *const *pixel, int64_t cin, void *v, int64_t step, int64_t tile);
     /* m[rows][blocks * block] = v * u for one point and `blocks` consecutive blocks of u. The argument `rows`
      * is a multiple of the member `rows`. */
     void (*multiply)(const void *v, const void *u, float *m, int64_t rows, int64_t cin, int64_t blocks);

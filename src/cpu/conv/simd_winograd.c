@@ -46,10 +46,10 @@ static inline void output_points(vec m0, vec m1, vec m2, vec m3, vec m4, vec m5,
     y[3] = 0.5f * odd_a + 2.0f * odd_b + m5;
 }
 
-static void transform_weights(const void *weights, void *u, int64_t blocks, int64_t cin, int64_t first,
+static void transform_weights(const void *weights, void *u, int64_t step, int64_t cin, int64_t first,
                               int64_t last)
 {
-    const int64_t step = blocks * cin * BLOCK;
+    (void)cin;
     for (int64_t item = first; item < last; item++)
         for (int j = 0; j < BLOCK_VECTORS; j++) {
             const float *g = (const float *)weights + item * 9 * BLOCK + j * VECTOR;
@@ -67,9 +67,8 @@ static void transform_weights(const void *weights, void *u, int64_t blocks, int6
         }
 }
 
-static void transform_input(const void *const *pixel, int64_t cin, void *v, int64_t group, int64_t tile)
+static void transform_input(const void *const *pixel, int64_t cin, void *v, int64_t step, int64_t tile)
 {
-    const int64_t step = group * cin;
     float *to = (float *)v + tile * cin;
     for (int64_t c = 0; c < cin; c += VECTOR) {
         vec rows[6][6];

@@ -50,8 +50,8 @@ static void weights_item(void *arg, int64_t item, int thread)
 {
     (void)thread;
     const winograd_job *job = arg;
-    job->kernels->weights(job->buffers->weights, job->u, job->blocks, job->cin, item * job->cin,
-                          (item + 1) * job->cin);
+    job->kernels->weights(job->buffers->weights, job->u, tess_winograd_u_step(job, job->blocks), job->cin,
+                          item * job->cin, (item + 1) * job->cin);
 }
 
 static void group_item(void *arg, int64_t item, int thread)

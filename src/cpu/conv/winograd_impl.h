@@ -26,6 +26,23 @@ typedef struct winograd_job {
     size_t weight_bytes, zero_bytes, v_bytes, thread_bytes;
 } winograd_job;
 
+/* From point to point of transformed weights, input and products, in elements. The line of a cache between them keeps the points of a
+ * pair of channels or of a tile, which are written and read together, out of one set of the cache: counts of channels are powers of
+ * two. */
+enum { TESS_WINOGRAD_LINE = 64 };
+static inline int64_t tess_winograd_u_step(const winograd_job *job, int64_t blocks)
+{
+    return blocks * job->kernels->block * job->cin + TESS_WINOGRAD_LINE / job->kernels->element;
+}
+static inline int64_t tess_winograd_v_step(const winograd_job *job, int64_t rows)
+{
+    return rows * job->cin + TESS_WINOGRAD_LINE / job->kernels->element;
+}
+static inline int64_t tess_winograd_m_step(int64_t rows, int64_t channels)
+{
+    return rows * channels + TESS_WINOGRAD_LINE / (int64_t)sizeof(float);
+}
+
 /* A group of tiles of the range. */
 typedef struct tile_group {
     int64_t first, count, rows; /* rows: of v and m */

@@ -32,11 +32,13 @@ static void set_way(winograd_job *job, int64_t threads)
     const int64_t rows = job->kernels->rows, held = held_tiles(job, threads),
                   rounds = tess_max_i64(tess_ceil_div(job->tiles, threads * held), 1),
                   even = tess_round_up(tess_ceil_div(job->tiles, threads * rounds), rows);
-    const size_t channel_bytes = (size_t)(job->points * job->cin * job->kernels->element);
+    const size_t element = (size_t)job->kernels->element,
+                 channel_bytes = (size_t)(job->points * job->cin) * element;
     int64_t chunk = job->chunk;
     while (chunk % (2 * job->kernels->block) == 0 && (size_t)chunk * channel_bytes > PART)
         chunk /= 2;
-    job->part_bytes = (size_t)chunk * channel_bytes;
+    job->part_bytes =
+        (size_t)(job->points * tess_winograd_u_step(job, chunk / job->kernels->block)) * element;
     job->in_parts = job->u_bytes > CACHED && rounds <= FEW && (threads == 1 || even >= ENOUGH) &&
                     (size_t)threads * job->part_bytes <= job->u_bytes;
     const int64_t fair = threads == 1 ? job->most : tess_ceil_div(job->tiles, 4 * threads);
@@ -51,8 +53,10 @@ static void set_scratch(winograd_job *job, int64_t threads)
     const bool one_part = job->in_parts && threads == 1;
     const int64_t held = held_tiles(job, threads), chunk = one_part ? job->chunk : chunk_of(job->op);
     job->weight_bytes = one_part ? job->part_bytes : job->u_bytes;
-    job->v_bytes = tess_align_size((size_t)(job->points * held * job->cin * job->kernels->element), 64);
-    job->thread_bytes = job->v_bytes + (size_t)(job->points * held * chunk) * sizeof(float);
+    job->v_bytes =
+        tess_align_size((size_t)(job->points * tess_winograd_v_step(job, held) * job->kernels->element), 64);
+    job->thread_bytes =
+        job->v_bytes + (size_t)(job->points * tess_winograd_m_step(held, chunk)) * sizeof(float);
 }
 
 winograd_job tess_winograd_job(const tess_cpu *cpu, const tess_op *op)
@@ -69,7 +73,8 @@ winograd_job tess_winograd_job(const tess_cpu *cpu, const tess_op *op)
     job.tiles = op->out[0].n * job.tiles_y * job.tiles_x;
     job.most = GROUP / job.kernels->rows * job.kernels->rows;
     job.chunk = chunk_of(op);
-    job.u_bytes = tess_align_size((size_t)(job.points * op->in[0].c * op->out[0].c) * element, 64);
+    job.u_bytes =
+        tess_align_size((size_t)(job.points * tess_winograd_u_step(&job, job.blocks)) * element, 64);
     job.zero_bytes = tess_align_size((size_t)op->in[0].c * element, 64);
     set_way(&job, tess_pool_threads(cpu->pool));
     set_scratch(&job, tess_pool_threads(cpu->pool));
@@ -92,7 +97,7 @@ static int64_t place(const tess_tensor *t, int64_t n, int64_t y, int64_t x)
     return n * t->stride_n + y * t->stride_h + x * t->stride_w;
 }
 
-static void transform_input(const winograd_job *job, int64_t at_range, int64_t tile, int64_t rows, void *v)
+static void transform_input(const winograd_job *job, int64_t at_range, int64_t tile, int64_t step, void *v)
 {
     const tess_op *op = job->op;
     const tess_tensor *in = &op->in[0];
@@ -110,7 +115,7 @@ static void transform_input(const winograd_job *job, int64_t at_range, int64_t t
                        : job->zeros;
         }
     }
-    job->kernels->input(pixel, in->c, v, rows, tile);
+    job->kernels->input(pixel, in->c, v, step, tile);
 }
 
 static void transform_output(const winograd_job *job, int64_t at_range, const float *m, int64_t step,
@@ -148,17 +153,18 @@ static void transform_output(const winograd_job *job, int64_t at_range, const fl
     job->kernels->output(m, step, tess_min_i64(job->chunk, op->out[0].c - channel), &to);
 }
 
-/* The transformed weights of some blocks of channels, and how far it is from point to point. */
+/* The transformed weights of some blocks of channels, and how many bytes it is from point to point. */
 static const char *weights_of(const winograd_job *job, int64_t channel, int64_t blocks, int thread,
                               size_t *step)
 {
     const size_t element = (size_t)job->kernels->element;
-    *step = (size_t)((job->in_parts ? blocks : job->blocks) * job->kernels->block * job->cin) * element;
+    const int64_t elements = tess_winograd_u_step(job, job->in_parts ? blocks : job->blocks);
+    *step = (size_t)elements * element;
     if (!job->in_parts)
         return job->u + (size_t)(channel * job->cin) * element;
     char *part = job->u + (size_t)thread * job->part_bytes;
     job->kernels->weights((const char *)job->buffers->weights + (size_t)(channel * job->cin * 9) * element,
-                          part, blocks, job->cin, 0, blocks * job->cin);
+                          part, elements, job->cin, 0, blocks * job->cin);
     return part;
 }
 
@@ -174,20 +180,22 @@ tile_group tess_winograd_group(const winograd_job *job, int64_t item, int thread
 void tess_winograd_transform(const winograd_job *job, const tile_group *g)
 {
     for (int64_t t = 0; t < g->count; t++)
-        transform_input(job, g->first + t, t, g->rows, g->v);
+        transform_input(job, g->first + t, t, tess_winograd_v_step(job, g->rows), g->v);
 }
 
 /* The output channels of a chunk. Rows beyond `count` multiply old values of an earlier group; their results are never read. */
 void tess_winograd_chunk(const winograd_job *job, const tile_group *g, int64_t channel, int thread)
 {
     const int64_t cin = job->cin, rows = g->rows, block = job->kernels->block,
-                  blocks = tess_min_i64(job->chunk, job->op->out[0].c - channel) / block;
+                  blocks = tess_min_i64(job->chunk, job->op->out[0].c - channel) / block,
+                  v_step = tess_winograd_v_step(job, rows),
+                  m_step = tess_winograd_m_step(rows, blocks * block);
     const size_t element = (size_t)job->kernels->element;
     size_t step;
     const char *u = weights_of(job, channel, blocks, thread, &step);
     for (int64_t point = 0; point < job->points; point++)
-        job->kernels->multiply(g->v + (size_t)(point * rows * cin) * element, u + (size_t)point * step,
-                               g->m + point * rows * blocks * block, rows, cin, blocks);
+        job->kernels->multiply(g->v + (size_t)(point * v_step) * element, u + (size_t)point * step,
+                               g->m + point * m_step, rows, cin, blocks);
     for (int64_t t = 0; t < g->count; t++)
-        transform_output(job, g->first + t, g->m + t * blocks * block, rows * blocks * block, channel);
+        transform_output(job, g->first + t, g->m + t * blocks * block, m_step, channel);
 }
