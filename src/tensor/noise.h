@@ -71,6 +71,7 @@ typedef struct tess_noise_level {
     double read, gain, zero;
     bool encoded; /* instead: photons, encoded in sRGB (noise_encoded.c); gain is 0, read is sigma */
     float curve[TESS_NOISE_KNOTS]; /* of encoded noise: the standard deviation at the values (i / 32)^2 */
+    bool magnitude; /* of magnitudes around air (noise_magnitude.c), which is less there; also uneven */
     bool uneven; /* parts of different brightness disagree, or texture may have made the slope between them */
     bool
         patchy; /* the level differs between places: sigma is the root mean square over them (noise_places.c) */

@@ -1,4 +1,4 @@
-/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c,
+/* noise_parts.h: declarations shared by noise_fit.c, noise_clip.c, noise_slope.c, noise_photons.c, noise_magnitude.c,
  * noise_encoded.c, noise_places.c, noise_bound.c, noise_steps.c, noise_share.c, noise_shared.c, noise_weave.c and noise_depth.c. */
 #ifndef TESS_TENSOR_NOISE_PARTS_H
 #define TESS_TENSOR_NOISE_PARTS_H
@@ -107,6 +107,9 @@ typedef struct tess_noise_sketch {
 /* Fits photon and read noise that was encoded in sRGB (noise_encoded.c), as an alternative to `level`. */
 void tess_noise_try_encoded(const tess_noise *noise, int channel, const tess_noise_clip *clip,
                             const tess_noise_level *level, tess_noise_sketch *sketch);
+/* Sets the level, and that it is uneven, if it is one of magnitudes around air (noise_magnitude.c). */
+bool tess_noise_is_magnitude(const tess_noise *noise, int channel, const tess_noise_sketch *sketch,
+                             tess_noise_level *level);
 /* Decides between the levels of the channels and their alternatives. */
 void tess_noise_choose_law(tess_noise_level *levels, const tess_noise_sketch *sketches, int channels);
 /* The value of this point of a curve. */

@@ -168,7 +168,8 @@ void tess_noise_doubt_places(const tess_noise *noise, tess_noise_level *levels, 
     double spread[TESS_NOISE_CHANNELS] = {0}, factor = 0;
     int judged = 0, patchy = 0;
     for (int c = 0; c < channels; c++) {
-        if (noise->count[c] < COARSE * COARSE * PATCHES || !(levels[c].sigma > 0) || levels[c].mosaic)
+        if (noise->count[c] < COARSE * COARSE * PATCHES || !(levels[c].sigma > 0) || levels[c].mosaic ||
+            levels[c].magnitude)
             continue;
         spread[c] = spread_of(fields, ask_fields(noise, c, &levels[c], COARSE, fields));
         judged += spread[c] > 0;
@@ -185,6 +186,6 @@ void tess_noise_doubt_places(const tess_noise *noise, tess_noise_level *levels, 
         set_level(&levels[c], sigma);
     }
     for (int c = 0; c < channels && all; c++)
-        if (!levels[c].patchy && levels[c].sigma > 0 && !levels[c].mosaic)
+        if (!levels[c].patchy && levels[c].sigma > 0 && !levels[c].mosaic && !levels[c].magnitude)
             set_level(&levels[c], factor * levels[c].sigma);
 }

@@ -212,6 +212,8 @@ void tess_noise_find_slope(const tess_noise *noise, int channel, const tess_nois
                            tess_noise_level *level, tess_noise_sketch *sketch)
 {
     sketch->count = ask_parts(noise, channel, clip, sketch->parts);
+    if (tess_noise_is_magnitude(noise, channel, sketch, level))
+        return;
     find_plain(noise, channel, clip, sketch, level);
     tess_noise_try_encoded(noise, channel, clip, level, sketch);
 }
