@@ -16,6 +16,7 @@
 #include "job/reconstruct/run/settle.h"
 #include "job/reconstruct/scan/background.h"
 #include "job/reconstruct/scan/fit.h"
+#include "job/reconstruct/scan/rim.h"
 #include "job/reconstruct/scan/rings.h"
 
 static const double MANY_STARVED = 0.001; /* share of the rays without a count that is worth a note */
@@ -130,6 +131,8 @@ static tess_status warn_misfit(tess_reconstruct_job *job, tess_error *error)
     const tess_problem *p = &job->problem;
     const tess_common *common = &job->settings->common;
     double at_end = 0;
+    if (outcome->rim > 0)
+        tess_scan_rim_note(p, outcome->rim, common);
     if (!(outcome->misfit > 0))
         return TESS_OK;
     if (p->physics != TESS_PHYSICS_BLUR) {
@@ -162,9 +165,7 @@ static tess_status solve(tess_reconstruct_job *job, tess_error *error)
     solving.norm_squared = job->start.norm_squared;
     tess_budget_keep_peak(&job->budget, &job->engine); /* the loop counts from zero */
     TESS_TRY(tess_reconstruct_solve(&solving, error));
-    if (tess_scan_fit_is_judged(&job->problem, &job->recipe, job->outcome.result.iterations))
-        TESS_TRY(
-            tess_scan_judge_fit(&job->problem, &job->recipe, &job->workspace, &job->outcome.misfit, error));
+    TESS_TRY(tess_scan_judge(&job->problem, &job->recipe, &job->workspace, &job->outcome, error));
     TESS_TRY(warn_misfit(job, error));
     tess_rings_note(&job->problem, job->outcome.rings, !(job->outcome.misfit > 0), &job->settings->common);
     return tess_problem_doubt_range(&job->problem, &job->workspace, &job->settings->common, error);

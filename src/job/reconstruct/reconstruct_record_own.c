@@ -154,6 +154,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_double(own, "settled", about->outcome->settled * p->unit);
     if (ran && about->outcome->misfit > 0)
         tess_json_set_double(own, "misfit", about->outcome->misfit);
+    if (ran && about->outcome->rim > 0)
+        tess_json_set_double(own, "rim_share", about->outcome->rim);
     if (ran && about->outcome->raised > 0)
         tess_json_set_double(own, "raised_noise", about->outcome->raised * p->unit);
     if (p->lost_count) {

@@ -21,6 +21,7 @@ typedef struct tess_outcome {
     double
         settled;   /* settle.h: the network's own error, for which the data made up at the end; 0: for none */
     double misfit; /* settle.h: how many times the noise the data and the picture differ; 0: they fit */
+    double rim;    /* rim.h: what a volume misses at its sides, as a share of the largest; 0: nothing */
     double raised; /* the noise of the second run, if they do not; 0: there was none */
     bool interrupted;
 } tess_outcome;

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "job/common/note.h"
 #include "job/reconstruct/problem/data.h"
+#include "job/reconstruct/scan/rim.h"
 
 enum {
     SIDE = 8,           /* of a block, in views and columns */
@@ -115,14 +116,15 @@ static bool too_small(const tess_problem *p)
     return tess_problem_truncated(p) && p->width + 2 * p->margin[1] <= p->columns + 2;
 }
 
-bool tess_scan_fit_is_judged(const tess_problem *p, const tess_recipe *recipe, int64_t iterations)
+static bool is_judged(const tess_problem *p, const tess_recipe *recipe, int64_t iterations)
 {
     return p->physics != TESS_PHYSICS_BLUR && !p->synthetic && !p->as_published && !p->transmission &&
            !too_small(p) && recipe->inner > 0 && !(recipe->relax > 0) && iterations >= LEAST_JUDGED;
 }
 
-tess_status tess_scan_judge_fit(const tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
-                                double *misfit, tess_error *error)
+/* Leaves the views of the result minus the measured ones in the residual. */
+static tess_status judge_all(const tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
+                             double *misfit, tess_error *error)
 {
     const tess_data_term *term = &w->term;
     const tess_sum off = {.a = 1, .x = term->residual, .b = -1, .y = w->measurement.data};
@@ -137,6 +139,18 @@ tess_status tess_scan_judge_fit(const tess_problem *p, const tess_recipe *recipe
                  share = measured > 0 ? level / sqrt((double)(SIDE * side_of(p)) * measured / rays) : 0;
     *misfit = ratio > MISFIT && share > VISIBLE ? ratio : 0;
     return TESS_OK;
+}
+
+tess_status tess_scan_judge(const tess_problem *p, const tess_recipe *recipe, tess_workspace *w,
+                            tess_outcome *outcome, tess_error *error)
+{
+    if (!is_judged(p, recipe, outcome->result.iterations))
+        return TESS_OK;
+    TESS_TRY(judge_all(p, recipe, w, &outcome->misfit, error));
+    /* What a wrong geometry leaves may look like matter outside, and an enlarged volume holds that. */
+    if (p->physics != TESS_PHYSICS_CONE || outcome->misfit > 0 || p->axis_off != 0 || p->margin[0] > 0)
+        return TESS_OK;
+    return tess_scan_judge_rim(p, w, &outcome->rim, error);
 }
 
 void tess_scan_misfit_note(const tess_problem *p, double misfit, const tess_common *common)

@@ -4,14 +4,14 @@
 #define TESS_JOB_RECONSTRUCT_SCAN_FIT_H
 
 #include "job/reconstruct/reconstruct_settings.h"
+#include "job/reconstruct/run/run.h"
 #include "job/reconstruct/run/workspace.h"
 
-/* Whether a result is compared with the views: those of measured scans, after some iterations that solve for the data. */
-bool tess_scan_fit_is_judged(const tess_problem *problem, const tess_recipe *recipe, int64_t iterations);
-/* Collective: compares the result in vectors[0] with the measurements, and overwrites the residual. `misfit` is how many times what noise
- * explains they differ by, if that is more than right angles leave; otherwise 0. */
-tess_status tess_scan_judge_fit(const tess_problem *problem, const tess_recipe *recipe,
-                                tess_workspace *workspace, double *misfit, tess_error *error) TESS_MUST_CHECK;
+/* Collective: compares the result in vectors[0] with the views of a measured scan, after some iterations that solve for the data, and
+ * overwrites the residual. Sets in the outcome `misfit`, which is how many times what noise explains they differ by, if that is more than
+ * right angles leave, and `rim` (rim.h). */
+tess_status tess_scan_judge(const tess_problem *problem, const tess_recipe *recipe, tess_workspace *workspace,
+                            tess_outcome *outcome, tess_error *error) TESS_MUST_CHECK;
 void tess_scan_misfit_note(const tess_problem *problem, double misfit, const tess_common *common);
 
 #endif
