@@ -63,6 +63,16 @@ static void add_outside(tess_json **own, const tess_problem *p)
 }
 
 /* Adds how many values of blurs are left out, by reason. */
+static void add_contradiction(tess_json **own, const tess_problem *p)
+{
+    tess_json *blurs = tess_json_array();
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->contradicts[i])
+            tess_json_append_int(&blurs, i);
+    tess_json_set_double(own, "contradiction", p->contradiction);
+    tess_json_set(own, "contradicting", blurs);
+}
+
 static void add_masked(tess_json **own, const tess_problem *p)
 {
     static const char *const names[TESS_HIDDEN_REASONS] = {[TESS_HIDDEN_MISSING] = "missing",
@@ -144,6 +154,8 @@ static void add_taken(tess_json **own, const tess_record_own *about)
         tess_json_set_int(own, "outliers", p->outliers);
     if (p->hidden.blurs)
         add_masked(own, p);
+    if (p->contradiction > 0)
+        add_contradiction(own, p);
     if (p->dark_outside)
         tess_json_set_bool(own, "black_outside", true);
     if (p->zinger_count)

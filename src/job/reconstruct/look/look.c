@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "job/common/note.h"
+#include "job/reconstruct/look/contradiction.h"
 #include "job/reconstruct/look/gains.h"
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/outliers.h"
@@ -278,5 +279,6 @@ tess_status tess_problem_look_at_blurs(tess_problem *problem, tess_recipe *recip
     TESS_TRY(doubt_bands(&l, error));
     if (recipe->noise_from == TESS_NOISE_FROM_DEFAULT)
         TESS_TRY(tess_problem_find_noise(problem, recipe, w, common, seen.low == seen.high, error));
-    return tess_problem_doubt_noise(problem, recipe, w, common, error);
+    TESS_TRY(tess_problem_doubt_noise(problem, recipe, w, common, error));
+    return tess_problem_find_contradictions(problem, recipe, w, common, error);
 }

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/process.h"
+#include "job/reconstruct/look/contradiction.h"
 #include "job/reconstruct/look/noise.h"
 #include "job/reconstruct/look/scan.h"
 #include "job/reconstruct/plan/rates.h"
@@ -168,17 +169,19 @@ static tess_status check_host(const tess_planning *job, tess_error *error)
 }
 
 /* Host memory besides the workspace while the measurements are made: to read them, then to estimate their noise, then to
- * write them. */
+ * compare blurs, then to write them. */
 static size_t making_bytes(const tess_planning *job)
 {
     const tess_problem *p = job->problem;
     const size_t scan = tess_problem_scan_noise_bytes(p, job->recipe),
                  noise = tess_block_granted(scan ? scan : tess_problem_blur_noise_bytes(p, job->recipe)),
+                 compared = tess_block_granted(tess_problem_contradiction_bytes(p)),
                  written = job->held.measurement;
     size_t most = p->held;
     if (p->resized)
         most += tess_block_granted(tess_problem_resize_bytes(p));
     most = noise > most ? noise : most;
+    most = compared > most ? compared : most;
     return written > most ? written : most;
 }
 

@@ -159,6 +159,7 @@ void tess_problem_clear_blur(tess_problem *p)
     tess_small_free(p->kernels);
     tess_small_free(p->weights);
     tess_small_free(p->gains);
+    tess_small_free(p->contradicts);
     tess_small_free(p->kernel_files);
     tess_small_free(p->hidden.frame);
     tess_small_free(p->hidden.frame_value);

@@ -160,7 +160,11 @@ typedef struct tess_problem {
     bool noise_rough; /* fine details may have been taken for it */
     /* of each blur, at most 1, if their noise was estimated and differs; owned; NULL: all 1 */
     double *weights;
-    double *gains;                     /* exposure of each blur, given or estimated; owned; NULL: all 1 */
+    double *gains; /* exposure of each blur, given or estimated; owned; NULL: all 1 */
+    /* of blurs (look/contradiction.h): by how many times their noise two of them contradict each other, at most; 0: none do; and which blurs
+     * contradict the others; owned; NULL: none */
+    double contradiction;
+    bool *contradicts;
     bool clamped;                      /* measurements are clamped to [low, high] */
     char view_order[640];              /* of a folder's files, in words; "": no folder */
     char *image, *truth, *measurement; /* files; owned; NULL: none */
