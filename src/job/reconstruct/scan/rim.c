@@ -27,7 +27,8 @@ static const double HARDLY = 0.3;
 /* Least that is noted: standard errors, also of those that hardly cross the volume, and the share of the largest block. Objects
  * that end at the faces leave up to 3.6 errors, or, if they are boxes, more but up to 0.0063 of the largest. Ellipsoids
  * that reach out by a voxel leave 4.1 to 25 errors and 0.009 to 0.04 of the largest. A pixel wider than a voxel sees faces
- * more blurred than the model has them: a slab that ends there leaves 0.018 with pixels of 1.75 voxels. */
+ * more blurred than the model has them: a slab that ends there leaves 0.018 with pixels of 1.75 voxels. So does a detector
+ * that blurs by a pixel, which is not known: a box that ends there leaves 0.029, and is noted. */
 static const double CERTAIN = 4, LIKELY = 2, CLEAR = 0.0085;
 static const double ONE_BLOCK = 5.5; /* as CERTAIN; each block has tests of its own */
 
@@ -295,12 +296,11 @@ tess_status tess_scan_judge_rim(const tess_problem *p, tess_workspace *w, double
 
 void tess_scan_rim_note(const tess_problem *p, double share, const tess_common *common)
 {
-    tess_note(common, TESS_NOTE_WARNING,
-              "%s: rays along the sides of \"volume\" see more than the result holds, by %.1f %% of the "
-              "largest: the "
-              "object reaches out of it, which disturbs the result; give a larger one, such as \"volume\": "
-              "[%lld, %lld, %lld]",
-              p->measurement, 100 * share, (long long)(p->depth + 2 * p->margin_depth),
-              (long long)(p->height + 2 * p->margin[0] + MORE),
-              (long long)(p->width + 2 * p->margin[1] + MORE));
+    tess_note(
+        common, TESS_NOTE_WARNING,
+        "%s: rays along the sides of \"volume\" see more than the result holds, by %.1f %% of the largest: "
+        "the object reaches out of it, which disturbs the result, or the detector blurs its faces; give "
+        "a larger one, such as \"volume\": [%lld, %lld, %lld]",
+        p->measurement, 100 * share, (long long)(p->depth + 2 * p->margin_depth),
+        (long long)(p->height + 2 * p->margin[0] + MORE), (long long)(p->width + 2 * p->margin[1] + MORE));
 }
